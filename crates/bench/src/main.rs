@@ -1,0 +1,2 @@
+//! Benchmarks of Braid against its bars; run by `make bench`.
+fn main() {}

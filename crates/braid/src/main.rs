@@ -1,0 +1,2 @@
+//! The `braid` command.
+fn main() {}

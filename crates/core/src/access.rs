@@ -1,0 +1,59 @@
+//! Accesses, in the sense of 3GPP ATSSS (TS 23.501 5.32): the radio or wired
+//! networks that a device can use at the same time.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The technology of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AccessKind {
+    /// 5G New Radio.
+    #[serde(rename = "5g")]
+    Nr,
+    /// LTE.
+    Lte,
+    /// Wi-Fi (IEEE 802.11).
+    Wifi,
+    /// LiFi (IEEE 802.11bb and its forerunners).
+    Lifi,
+    /// Wired Ethernet.
+    Ethernet,
+    /// Anything else.
+    Other,
+}
+
+impl AccessKind {
+    /// Every kind, as written in a scenario.
+    pub const NAMES: [&'static str; 6] = ["5g", "lte", "wifi", "lifi", "ethernet", "other"];
+}
+
+impl fmt::Display for AccessKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nr => "5g",
+            Self::Lte => "lte",
+            Self::Wifi => "wifi",
+            Self::Lifi => "lifi",
+            Self::Ethernet => "ethernet",
+            Self::Other => "other",
+        })
+    }
+}
+
+impl FromStr for AccessKind {
+    type Err = String;
+    fn from_str(s: &str) -> Result<Self, String> {
+        Ok(match s {
+            "5g" => Self::Nr,
+            "lte" => Self::Lte,
+            "wifi" => Self::Wifi,
+            "lifi" => Self::Lifi,
+            "ethernet" => Self::Ethernet,
+            "other" => Self::Other,
+            _ => return Err(format!("unknown kind \"{s}\": expected one of {}", Self::NAMES.join(", "))),
+        })
+    }
+}

@@ -1,0 +1,16 @@
+//! Braid's vocabulary and pure logic: no sockets, no clock, no threads.
+//!
+//! Time is passed in as [`Time`], randomness comes from a seed ([`seed`]), so
+//! the same code runs in tests, in the emulator and in production.
+
+pub mod access;
+pub mod overhead;
+pub mod rate;
+pub mod seed;
+pub mod stats;
+pub mod time;
+pub mod units;
+
+pub use access::AccessKind;
+pub use rate::Rate;
+pub use time::Time;

@@ -1,0 +1,4 @@
+//! The lab: turns a scenario into namespaces, emulated radios, traffic,
+//! measurements, a table and a report.
+
+pub mod summary;

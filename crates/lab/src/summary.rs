@@ -1,0 +1,195 @@
+//! What a run leaves behind: the rows of `summary.json`, `timeline.csv` and
+//! `events.csv`. Definitions of every field: `docs/report.md`.
+
+use std::collections::BTreeMap;
+
+use braid_core::stats::Percentiles;
+use serde::{Deserialize, Serialize};
+
+/// `summary.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// `real` or `virtual`.
+    pub clock: String,
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Release of the kernel that ran the engines (`uname -r`).
+    pub kernel: String,
+    /// Version of Braid.
+    pub version: String,
+    /// Start of the run, RFC 3339, UTC.
+    pub started: String,
+    /// What the host did to the measurement.
+    pub host: Host,
+    /// One entry per case and repeat, in the order in which they ran.
+    pub cases: Vec<CaseResult>,
+    /// The paper's figures this scenario reproduces, to be shown beside ours.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paper: Vec<PaperFigure>,
+}
+
+/// Disturbance by the host, which a real-clock run cannot exclude.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Timer wake-ups of the emulator that came more than 1 ms late.
+    pub late_wakes: u64,
+    /// The latest of them, ms.
+    pub max_late_ms: f64,
+}
+
+/// A number printed in a paper, for the case of this scenario that reproduces it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PaperFigure {
+    /// Name of the case; where no case reproduces it, the paper's own name.
+    pub case: String,
+    /// Field of [`CaseResult`] that it is comparable with, e.g. `goodput_mbps`,
+    /// `latency_ms.mean`, `share.wifi`.
+    pub field: String,
+    /// The printed value, in the field's unit.
+    pub value: f64,
+    /// Where it is printed, e.g. `Navarro-Ortiz 2024, Figure 4`.
+    pub source: String,
+}
+
+/// One case of a scenario, run once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CaseResult {
+    /// Name of the case.
+    pub name: String,
+    /// `tcp`, `mptcp`, ...
+    pub engine: String,
+    /// Packet scheduler.
+    pub scheduler: Option<String>,
+    /// Congestion control.
+    pub cc: Option<String>,
+    /// Weights per access.
+    pub weights: Option<BTreeMap<String, f64>>,
+    /// The access of a single-path case.
+    pub access: Option<String>,
+    /// Traffic kind: `bulk`, `request-response`, `cbr`, `video`, `command`.
+    pub traffic: String,
+    /// `down`, `up` or `both`: the direction(s) of the measured data.
+    pub direction: String,
+    /// Which repetition, from 1.
+    pub repeat: u32,
+    /// Length of the measured time (after warm-up), s.
+    pub seconds: f64,
+    /// Payload received in the measured time, Mbit/s.
+    pub goodput_mbps: f64,
+    /// What the wire allows an engine with these headers, Mbit/s.
+    pub ceiling_mbps: Option<f64>,
+    /// `goodput_mbps / ceiling_mbps`.
+    pub efficiency: Option<f64>,
+    /// The same traffic on the best single access, measured in this run, Mbit/s.
+    pub best_single_mbps: Option<f64>,
+    /// IP bytes of the data direction that left each access's link, as a fraction of all.
+    pub share: BTreeMap<String, f64>,
+    /// The same, in packets.
+    pub packet_share: BTreeMap<String, f64>,
+    /// One-way latency, ms: RTT/2 for request-response, receiver minus sender
+    /// time for paced traffic, `None` for bulk.
+    pub latency_ms: Option<Percentiles>,
+    /// Cumulative distribution of the latency: (ms, fraction), at most 200 points.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency_cdf: Vec<(f64, f64)>,
+    /// Longest time in which the receiving application got nothing while data was due, ms.
+    pub gap_ms: Option<f64>,
+    /// Time from start until the last byte, for transfers of a fixed size, s.
+    pub completion_s: Option<f64>,
+    /// Bytes that TCP sent again on the same subflow.
+    pub retransmitted_bytes: Option<u64>,
+    /// Bytes that MPTCP sent again on another subflow.
+    pub reinjected_bytes: Option<u64>,
+    /// Whether every payload byte received was the one sent; `None` when the
+    /// payload was not ours to verify (a user's command).
+    pub intact: Option<bool>,
+    /// CPU time of the traffic processes and, in-kernel, of all softirq work, s.
+    pub cpu_seconds: f64,
+    /// Late wake-ups of the emulator during this case.
+    pub host: Host,
+    /// Video sessions: number of stalls.
+    pub stalls: Option<u32>,
+    /// Video sessions: total time stalled, s.
+    pub stalled_s: Option<f64>,
+    /// Per link outage of an access: what happened after link-up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recoveries: Vec<Recovery>,
+    /// Shared media: channel busy time and collisions over the measured time.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub media: BTreeMap<String, MediumUse>,
+    /// Anything the reader must know: host pauses, fallback to TCP, ...
+    pub notes: Vec<String>,
+}
+
+/// One outage of an access and its end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// The access.
+    pub access: String,
+    /// When the link came up, s since the start of the case.
+    pub up_s: f64,
+    /// From link-up until data left on it again, ms; `None`: not before the end.
+    pub reuse_ms: Option<f64>,
+    /// The longest time in which the application got nothing between link-down
+    /// and link-up, ms.
+    pub gap_ms: Option<f64>,
+}
+
+/// Use of a shared medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MediumUse {
+    /// Fraction of time in which the channel was busy, 0 to 1.
+    pub busy: f64,
+    /// Fraction of transmission rounds that collided, 0 to 1.
+    pub collisions: f64,
+}
+
+/// One row of `timeline.csv`: an access during 100 ms of a case.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimelineRow {
+    /// Name of the case.
+    pub case: String,
+    /// Which repetition, from 1.
+    pub repeat: u32,
+    /// End of the interval, s since the start of the case.
+    pub t_s: f64,
+    /// The access.
+    pub access: String,
+    /// IP bytes that left the link in the data direction during the interval.
+    pub bytes: u64,
+    /// Bytes in the link's queue at the end of the interval.
+    pub queue_bytes: u64,
+    /// Packets lost or dropped on the link during the interval.
+    pub lost_packets: u64,
+    /// Smoothed RTT of the subflow on this access (the mean over several), ms.
+    pub rtt_ms: Option<f64>,
+    /// Congestion window (summed over the access's subflows), segments.
+    pub cwnd: Option<u32>,
+    /// Pacing rate (summed), Mbit/s.
+    pub pacing_mbps: Option<f64>,
+    /// TCP retransmissions of the subflow(s) so far, segments.
+    pub retransmits: Option<u32>,
+    /// Weight of the access, where the engine has weights.
+    pub weight: Option<f64>,
+    /// `up`, `down`, `blackhole`, and, from the engine, `backup`, `stale`.
+    pub state: String,
+    /// Fraction of the interval in which the access's shared medium was busy.
+    pub busy: Option<f64>,
+}
+
+/// One row of `events.csv`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventRow {
+    /// Name of the case.
+    pub case: String,
+    /// Which repetition, from 1.
+    pub repeat: u32,
+    /// When it was applied, s since the start of the case.
+    pub t_s: f64,
+    /// The access, or empty.
+    pub access: String,
+    /// What happened, e.g. `down`, `rate=100 Mbit/s`, `emulator: wake 3.2 ms late`.
+    pub what: String,
+}

@@ -1,0 +1,4 @@
+//! Emulated radio links: pure models, and the real-time loop that joins
+//! network namespaces over them.
+
+pub mod model;
