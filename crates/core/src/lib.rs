@@ -4,6 +4,7 @@
 //! the same code runs in tests, in the emulator and in production.
 
 pub mod access;
+pub mod api;
 pub mod overhead;
 pub mod rate;
 pub mod seed;
