@@ -4,12 +4,31 @@
 //! exactly once through a [`Sink`]: delivered at the far end, or discarded with
 //! a cause.
 
+mod change;
+mod codel;
+mod delay;
+mod line;
+mod link;
+mod loss;
 mod medium;
+mod network;
+mod opportunities;
+mod queue;
+mod rate;
+mod serve;
+mod shared;
 mod spec;
+mod stats;
+mod steps;
 mod train;
 
+#[cfg(test)]
+mod tests;
+
 pub use medium::{Head, Medium, MediumStats, StationStats, Stations};
+pub use network::{LinkId, Network, StationLink};
 pub use spec::{
     DelaySpec, InFlight, JitterSpec, LinkChange, LinkSpec, LossSpec, QueueSpec, RateSpec,
 };
+pub use stats::{Drops, LinkStats};
 pub use train::{DropCause, Sink, Span, Train};

@@ -1,0 +1,290 @@
+//! What a link can carry, and the server that uses it up.
+//!
+//! All sums are integers in units of 10^-9 bit (bit/s x ns), and what a service
+//! time rounded up to a nanosecond leaves over is passed on to the next one: a
+//! busy link sends exactly at its rate, however long it runs.
+
+use std::sync::Arc;
+
+use braid_core::{Rate, Time};
+
+use super::opportunities::Opportunities;
+use super::spec::RateSpec;
+use super::steps::Steps;
+
+/// Units of capacity per byte.
+const BYTE: u128 = 8_000_000_000;
+
+/// Fastest rate; beyond it sums could overflow.
+const MAX_BPS: u64 = 1_000_000_000_000_000;
+
+/// Capacity of a link as a function of the time since the start of the run.
+#[derive(Clone, Debug)]
+pub(super) struct Capacity(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Unlimited,
+    Steps(RateSteps),
+    Opportunities(Opportunities),
+}
+
+#[derive(Clone, Debug)]
+struct RateSteps {
+    /// Bits per second.
+    steps: Steps<u64>,
+    /// Capacity from the start of a repetition to the start of each step.
+    before: Vec<u128>,
+    /// Capacity of one repetition.
+    total: u128,
+}
+
+impl RateSteps {
+    fn new(steps: Steps<u64>) -> Self {
+        let ends = steps.starts().iter().skip(1).copied().chain(steps.period());
+        let mut before = vec![0];
+        let mut sum = 0;
+        for ((start, end), &bps) in steps.starts().iter().zip(ends).zip(steps.values()) {
+            sum += u128::from(bps) * u128::from(end - start);
+            before.push(sum);
+        }
+        before.truncate(steps.starts().len());
+        Self {
+            steps,
+            before,
+            total: sum,
+        }
+    }
+
+    /// Capacity from time zero to `t`.
+    fn until(&self, t: u64) -> u128 {
+        let (cycle, base, i) = self.steps.find(t);
+        let within = t - base - self.steps.starts()[i];
+        u128::from(cycle) * self.total
+            + self.before[i]
+            + u128::from(self.steps.values()[i]) * u128::from(within)
+    }
+
+    /// The first time by which `amount` has passed since time zero.
+    fn reached(&self, amount: u128) -> Option<u64> {
+        if amount == 0 {
+            return Some(0);
+        }
+        let (base, rest) = match self.steps.period() {
+            Some(_) if self.total == 0 => return None,
+            Some(p) => {
+                let cycles = (amount - 1) / self.total;
+                (cycles.checked_mul(p.into())?, amount - cycles * self.total)
+            }
+            None => (0, amount),
+        };
+        // `before[0]` is zero and `rest` is not.
+        let i = self.before.partition_point(|&b| b < rest) - 1;
+        let bps = u128::from(self.steps.values()[i]);
+        if bps == 0 {
+            return None;
+        }
+        let within = (rest - self.before[i]).div_ceil(bps);
+        u64::try_from(base + u128::from(self.steps.starts()[i]) + within).ok()
+    }
+
+    /// The first time from `t` on at which the rate is not zero.
+    fn flowing(&self, t: u64) -> Option<u64> {
+        let (_, base, i) = self.steps.find(t);
+        let values = self.steps.values();
+        if values[i] > 0 {
+            return Some(t);
+        }
+        let next = |range: std::ops::Range<usize>| range.clone().find(|&j| values[j] > 0);
+        if let Some(j) = next(i + 1..values.len()) {
+            return base.checked_add(self.steps.starts()[j]);
+        }
+        let j = next(0..i)?;
+        base.checked_add(self.steps.period()?)?
+            .checked_add(self.steps.starts()[j])
+    }
+
+    /// The rate at `t`, or where it is zero the nearest earlier one that is not.
+    fn nominal(&self, t: u64) -> u64 {
+        let values = self.steps.values();
+        let i = self.steps.find(t).2;
+        let earlier = values[..=i].iter().rev();
+        let wrapped = values[i..].iter().rev();
+        earlier
+            .chain(wrapped)
+            .copied()
+            .find(|&v| v > 0)
+            .unwrap_or(0)
+    }
+}
+
+impl Capacity {
+    /// The capacity that `spec` describes; nonsense (no points, no
+    /// opportunities) counts as zero capacity.
+    pub(super) fn new(spec: &RateSpec) -> Self {
+        let bps = |r: &Rate| r.as_bps().min(MAX_BPS);
+        let steps = |s| Kind::Steps(RateSteps::new(s));
+        Self(match spec {
+            RateSpec::Unlimited => Kind::Unlimited,
+            RateSpec::Constant(r) => steps(Steps::constant(bps(r))),
+            RateSpec::Steps { points, period } => {
+                let points: Vec<_> = points.iter().map(|(t, r)| (*t, bps(r))).collect();
+                steps(Steps::new(&points, *period, 0))
+            }
+            RateSpec::Opportunities { ms, packet_bytes } => {
+                match Opportunities::new(ms, *packet_bytes) {
+                    Some(o) => Kind::Opportunities(o),
+                    None => steps(Steps::constant(0)),
+                }
+            }
+        })
+    }
+
+    /// Whether there is no limit.
+    pub(super) fn unlimited(&self) -> bool {
+        matches!(self.0, Kind::Unlimited)
+    }
+
+    /// The momentary rate; `None`: no limit. For delivery opportunities the
+    /// mean over the second around `t`.
+    pub(super) fn rate_at(&self, t: Time) -> Option<Rate> {
+        let t = t.as_nanos();
+        match &self.0 {
+            Kind::Unlimited => None,
+            Kind::Steps(s) => Some(Rate::from_bps(s.steps.at(t))),
+            Kind::Opportunities(o) => Some(Rate::from_bps(o.rate_around(t))),
+        }
+    }
+
+    /// The rate by which a queue is measured in time: [`Capacity::rate_at`],
+    /// but through a pause of the rate that before it, so that a pause does
+    /// not empty the queue.
+    pub(super) fn nominal_at(&self, t: Time) -> Option<Rate> {
+        match &self.0 {
+            Kind::Steps(s) => Some(Rate::from_bps(s.nominal(t.as_nanos()))),
+            _ => self.rate_at(t),
+        }
+    }
+
+    /// Bits that could pass from `from` until before `to`.
+    pub(super) fn bits_between(&self, from: Time, to: Time) -> f64 {
+        if to <= from {
+            return 0.0;
+        }
+        let (a, b) = (from.as_nanos(), to.as_nanos());
+        match &self.0 {
+            Kind::Unlimited => f64::INFINITY,
+            Kind::Steps(s) => (s.until(b) - s.until(a)) as f64 / 1e9,
+            Kind::Opportunities(o) => (o.before(b) - o.before(a)) as f64 * o.bytes() as f64 * 8.0,
+        }
+    }
+}
+
+/// Serves one thing after another with a [`Capacity`].
+///
+/// While the queue is never empty every service begins where the last one
+/// finished; [`Server::idle`] says that it was not so.
+#[derive(Clone, Debug)]
+pub(super) struct Server {
+    capacity: Arc<Capacity>,
+    /// Capacity used by nobody yet: of the nanosecond, or of the delivery
+    /// opportunity, in which the last service finished.
+    credit: u128,
+    /// First delivery opportunity that was not used.
+    next: u64,
+}
+
+impl Server {
+    pub(super) fn new(capacity: Arc<Capacity>) -> Self {
+        Self {
+            capacity,
+            credit: 0,
+            next: 0,
+        }
+    }
+
+    pub(super) fn capacity(&self) -> &Arc<Capacity> {
+        &self.capacity
+    }
+
+    /// The queue ran empty: what was left over is gone.
+    pub(super) fn idle(&mut self) {
+        self.credit = 0;
+    }
+
+    /// When the service of `bytes` that wait since `t` begins; `None` if it
+    /// would never finish.
+    pub(super) fn begin(&self, t: Time, bytes: u64) -> Option<Time> {
+        let start = match &self.capacity.0 {
+            Kind::Unlimited => return Some(t),
+            Kind::Steps(s) => Time::from_nanos(s.flowing(t.as_nanos())?),
+            Kind::Opportunities(_) if self.credit > 0 => t,
+            Kind::Opportunities(o) => Time::from_nanos(o.time(self.first_from(o, t))).max(t),
+        };
+        self.finish(start, bytes).map(|_| start)
+    }
+
+    /// When `bytes` whose service begins at `start` have passed; `None`: never.
+    pub(super) fn finish(&self, start: Time, bytes: u64) -> Option<Time> {
+        let need = (u128::from(bytes) * BYTE).saturating_sub(self.credit);
+        if need == 0 {
+            return Some(start);
+        }
+        let end = match &self.capacity.0 {
+            Kind::Unlimited => return Some(start),
+            Kind::Steps(s) => s.reached(s.until(start.as_nanos()) + need)?,
+            Kind::Opportunities(o) => {
+                let n = need.div_ceil(u128::from(o.bytes()) * BYTE);
+                let last = self.first_from(o, start) + u64::try_from(n).ok()? - 1;
+                o.time(last)
+            }
+        };
+        (end < u64::MAX).then(|| Time::from_nanos(end).max(start))
+    }
+
+    /// Bytes whose service begins at `start` and finishes by `until`.
+    pub(super) fn room(&self, start: Time, until: Time) -> u64 {
+        let amount = match &self.capacity.0 {
+            Kind::Unlimited => return u64::MAX,
+            Kind::Steps(s) => s.until(until.as_nanos()) - s.until(start.as_nanos()),
+            Kind::Opportunities(o) => {
+                let n = o
+                    .up_to(until.as_nanos())
+                    .saturating_sub(self.first_from(o, start));
+                u128::from(n) * u128::from(o.bytes()) * BYTE
+            }
+        };
+        u64::try_from((amount + self.credit) / BYTE).unwrap_or(u64::MAX)
+    }
+
+    /// Serves `bytes` from `start` on; returns when they have passed
+    /// ([`Time::MAX`]: never, see [`Server::begin`]).
+    pub(super) fn serve(&mut self, start: Time, bytes: u64) -> Time {
+        let Some(end) = self.finish(start, bytes) else {
+            return Time::MAX;
+        };
+        let used = u128::from(bytes) * BYTE;
+        let need = used.saturating_sub(self.credit);
+        let had = match &self.capacity.0 {
+            Kind::Unlimited => return end,
+            Kind::Steps(s) => s.until(end.as_nanos()) - s.until(start.as_nanos()),
+            Kind::Opportunities(_) if need == 0 => 0,
+            Kind::Opportunities(o) => {
+                let each = u128::from(o.bytes()) * BYTE;
+                let n = need.div_ceil(each);
+                self.next = self.first_from(o, start) + n as u64;
+                n * each
+            }
+        };
+        self.credit = (self.credit + had).saturating_sub(used);
+        end
+    }
+
+    fn first_from(&self, o: &Opportunities, t: Time) -> u64 {
+        if o.time(self.next) >= t.as_nanos() {
+            self.next
+        } else {
+            self.next.max(o.before(t.as_nanos()))
+        }
+    }
+}
