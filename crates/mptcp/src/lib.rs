@@ -1,1 +1,19 @@
-//! Kernel MPTCP.
+//! Kernel MPTCP (RFC 8684) on a mainline kernel, without patches and without
+//! calling other programs: the in-kernel path manager, events, sockets, facts
+//! about connections, counters, and a way to make unchanged programs use it.
+//!
+//! Everything here acts on the network namespace of the calling thread.
+
+pub mod diag;
+mod error;
+pub mod events;
+pub mod mib;
+mod nl;
+pub mod pm;
+pub mod preload;
+pub mod socket;
+mod sockopt;
+pub mod support;
+mod tcp_info;
+
+pub use error::{Error, Result};

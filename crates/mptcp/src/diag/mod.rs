@@ -1,0 +1,298 @@
+//! The namespace's TCP and MPTCP sockets, asked for over sock-diag.
+//!
+//! Three requests give everything: the TCP sockets of both families with their
+//! `tcp_info`, congestion control, queued memory and MPTCP subflow facts, and the
+//! MPTCP sockets. Only sockets that carry or may still carry data are asked for.
+//! Tokens and ids are told only to `CAP_NET_ADMIN`.
+
+mod facts;
+
+pub use facts::connections;
+
+use std::net::SocketAddr;
+
+use netlink_packet_core::{Emitable, Parseable};
+use netlink_packet_sock_diag::inet::{
+    ExtensionFlags, InetRequest, InetResponseHeader, SocketId, StateFlags,
+};
+use netlink_packet_sock_diag::{AF_INET, AF_INET6};
+
+use crate::error::{Error, Result};
+use crate::nl::Channel;
+use crate::nl::attr::{self, Attrs};
+use crate::tcp_info::{MptcpInfo, TcpInfo};
+
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// Length of `struct inet_diag_msg`, after which attributes follow.
+const RESPONSE_LEN: usize = 72;
+
+// `INET_DIAG_*` of linux/inet_diag.h.
+const REQ_PROTOCOL: u16 = 3;
+const INFO: u16 = 2;
+const CONG: u16 = 4;
+const SKMEMINFO: u16 = 7;
+const ULP_INFO: u16 = 19;
+// `INET_ULP_INFO_*`.
+const ULP_MPTCP: u16 = 3;
+// `MPTCP_SUBFLOW_ATTR_*` of linux/mptcp.h.
+const TOKEN_REM: u16 = 1;
+const TOKEN_LOC: u16 = 2;
+const FLAGS: u16 = 8;
+const ID_REM: u16 = 9;
+const ID_LOC: u16 = 10;
+
+/// Facts about an MPTCP subflow that TCP does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UlpInfo {
+    /// Token of the connection at this end, 0 if not told.
+    pub token_local: u32,
+    /// Token of the connection at the other end, 0 if not told.
+    pub token_remote: u32,
+    /// Id of the local address.
+    pub local_id: u8,
+    /// Id of the remote address.
+    pub remote_id: u8,
+    /// `MPTCP_SUBFLOW_FLAG_*`.
+    pub flags: u32,
+}
+
+impl UlpInfo {
+    /// The peer asked us to use it only as a backup.
+    pub fn backup_remote(&self) -> bool {
+        self.flags & (1 << 4) != 0
+    }
+    /// We asked the peer to use it only as a backup.
+    pub fn backup_local(&self) -> bool {
+        self.flags & (1 << 5) != 0
+    }
+    /// The handshake is complete, data may flow.
+    pub fn fully_established(&self) -> bool {
+        self.flags & (1 << 6) != 0
+    }
+    /// A data sequence mapping is in use for what is being received.
+    pub fn mapped(&self) -> bool {
+        self.flags & (1 << 8) != 0
+    }
+
+    fn parse(inner: &[u8]) -> Self {
+        let mut ulp = Self::default();
+        Attrs(inner).each(|kind, v| match kind {
+            TOKEN_REM => ulp.token_remote = attr::u32_of(v).unwrap_or(0),
+            TOKEN_LOC => ulp.token_local = attr::u32_of(v).unwrap_or(0),
+            FLAGS => ulp.flags = attr::u32_of(v).unwrap_or(0),
+            ID_REM => ulp.remote_id = attr::u8_of(v).unwrap_or(0),
+            ID_LOC => ulp.local_id = attr::u8_of(v).unwrap_or(0),
+            _ => {}
+        });
+        ulp
+    }
+}
+
+/// A TCP socket: a plain connection or a subflow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TcpSocket {
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// The kernel's number of the TCP state.
+    pub state: u8,
+    /// Inode of the application's socket; 0 for subflows.
+    pub inode: u32,
+    /// How it fares.
+    pub tcp: TcpInfo,
+    /// Its congestion control.
+    pub congestion_control: String,
+    /// Memory queued for sending, bytes (`sk_wmem_queued`).
+    pub queued_bytes: u32,
+    /// Present on subflows of MPTCP, those that fell back included.
+    pub ulp: Option<UlpInfo>,
+}
+
+/// An MPTCP socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MptcpSocket {
+    /// This end of the first subflow.
+    pub local: SocketAddr,
+    /// The other end of the first subflow.
+    pub remote: SocketAddr,
+    /// Inode of the application's socket; 0 once closed.
+    pub inode: u32,
+    /// How it is.
+    pub info: MptcpInfo,
+}
+
+/// A sock-diag socket of one network namespace: that of the thread that opens it.
+#[derive(Debug)]
+pub struct Diag {
+    channel: Channel,
+}
+
+impl Diag {
+    /// Opens one.
+    ///
+    /// # Errors
+    /// No descriptors left, or a kernel without netlink.
+    pub fn open() -> Result<Self> {
+        let channel = Channel::open(
+            netlink_sys::protocols::NETLINK_SOCK_DIAG,
+            "socket statistics",
+        )?;
+        Ok(Self { channel })
+    }
+
+    /// The TCP sockets that are not listening and not in TIME-WAIT.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn tcp(&mut self) -> Result<Vec<TcpSocket>> {
+        let mut all = Vec::new();
+        let extensions = ExtensionFlags::INFO | ExtensionFlags::CONG | ExtensionFlags::SKMEMINFO;
+        for family in [AF_INET, AF_INET6] {
+            let body = request(family, libc::IPPROTO_TCP, &extensions);
+            self.dump(&body, "TCP", &mut |header, attributes| {
+                let mut socket = TcpSocket {
+                    local: local(&header.socket_id),
+                    remote: remote(&header.socket_id),
+                    state: header.state,
+                    inode: header.inode,
+                    tcp: TcpInfo::default(),
+                    congestion_control: String::new(),
+                    queued_bytes: 0,
+                    ulp: None,
+                };
+                attributes.each(|kind, v| match kind {
+                    INFO => socket.tcp = TcpInfo::parse(v),
+                    CONG => socket.congestion_control = attr::text(v),
+                    // The sixth number is SK_MEMINFO_WMEM_QUEUED.
+                    SKMEMINFO => {
+                        socket.queued_bytes = v.get(20..).and_then(attr::u32_of).unwrap_or(0);
+                    }
+                    ULP_INFO => socket.ulp = Attrs(v).find(ULP_MPTCP).map(UlpInfo::parse),
+                    _ => {}
+                });
+                all.push(socket);
+            })?;
+        }
+        Ok(all)
+    }
+
+    /// The MPTCP sockets.
+    ///
+    /// # Errors
+    /// The kernel's refusal. One without `CONFIG_INET_MPTCP_DIAG` has none to
+    /// tell, which is not an error.
+    pub fn mptcp(&mut self) -> Result<Vec<MptcpSocket>> {
+        let mut all = Vec::new();
+        // One walk over the kernel's table of tokens per family asked for.
+        for family in [AF_INET, AF_INET6] {
+            let body = request(family, libc::IPPROTO_MPTCP, &ExtensionFlags::INFO);
+            let told = self.dump(&body, "MPTCP", &mut |header, attributes| {
+                all.push(MptcpSocket {
+                    local: local(&header.socket_id),
+                    remote: remote(&header.socket_id),
+                    inode: header.inode,
+                    info: MptcpInfo::parse(attributes.find(INFO).unwrap_or_default()),
+                });
+            });
+            match told {
+                Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {}
+                other => other?,
+            }
+        }
+        Ok(all)
+    }
+
+    fn dump(
+        &mut self,
+        body: &[u8],
+        what: &str,
+        each: &mut dyn FnMut(&InetResponseHeader, Attrs<'_>),
+    ) -> Result<()> {
+        let attempted = || format!("list the {what} sockets");
+        self.channel
+            .dump(SOCK_DIAG_BY_FAMILY, body, &attempted, &mut |answer| {
+                let (header, attributes) = answer
+                    .split_at_checked(RESPONSE_LEN)
+                    .ok_or_else(|| Error::answer(attempted(), "a row is too short"))?;
+                let header =
+                    InetResponseHeader::parse(header).map_err(|e| Error::answer(attempted(), e))?;
+                each(&header, Attrs(attributes));
+                Ok(())
+            })
+    }
+}
+
+fn request(family: u8, protocol: i32, extensions: &ExtensionFlags) -> Vec<u8> {
+    let any = if family == AF_INET {
+        SocketId::new_v4()
+    } else {
+        SocketId::new_v6()
+    };
+    let request = InetRequest {
+        family,
+        // A protocol number above 255 does not fit here: the attribute counts.
+        protocol: u8::try_from(protocol).unwrap_or(u8::MAX),
+        extensions: extensions.clone(),
+        states: StateFlags::ESTABLISHED
+            | StateFlags::SYN_SENT
+            | StateFlags::SYN_RECV
+            | StateFlags::FIN_WAIT1
+            | StateFlags::FIN_WAIT2
+            | StateFlags::CLOSE_WAIT
+            | StateFlags::LAST_ACK
+            | StateFlags::CLOSING,
+        socket_id: any,
+    };
+    let mut body = vec![0; request.buffer_len()];
+    request.emit(&mut body);
+    if let Ok(protocol) = u32::try_from(protocol)
+        && protocol > u32::from(u8::MAX)
+    {
+        let protocol = attr::bytes(REQ_PROTOCOL, &protocol.to_ne_bytes());
+        body.extend(attr::emit(&[protocol]));
+    }
+    body
+}
+
+fn local(id: &SocketId) -> SocketAddr {
+    SocketAddr::new(id.source_address.to_canonical(), id.source_port)
+}
+
+fn remote(id: &SocketId) -> SocketAddr {
+    SocketAddr::new(id.destination_address.to_canonical(), id.destination_port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nl::attr::{bytes, emit};
+
+    #[test]
+    fn reads_subflow_facts() {
+        let flags: u32 = (1 << 5) | (1 << 6);
+        let inner = emit(&[
+            bytes(TOKEN_LOC, &7u32.to_ne_bytes()),
+            bytes(TOKEN_REM, &9u32.to_ne_bytes()),
+            bytes(FLAGS, &flags.to_ne_bytes()),
+            bytes(ID_LOC, &[2]),
+            bytes(ID_REM, &[0]),
+        ]);
+        let ulp = UlpInfo::parse(&inner);
+        assert_eq!((ulp.token_local, ulp.token_remote), (7, 9));
+        assert_eq!((ulp.local_id, ulp.remote_id), (2, 0));
+        assert!(ulp.backup_local() && !ulp.backup_remote());
+        assert!(ulp.fully_established() && !ulp.mapped());
+    }
+
+    #[test]
+    fn a_protocol_above_255_goes_into_an_attribute() {
+        let tcp = request(AF_INET, libc::IPPROTO_TCP, &ExtensionFlags::INFO);
+        let mptcp = request(AF_INET, libc::IPPROTO_MPTCP, &ExtensionFlags::INFO);
+        assert_eq!(tcp.len() + 8, mptcp.len());
+        let protocol = Attrs(&mptcp[tcp.len()..])
+            .find(REQ_PROTOCOL)
+            .and_then(attr::u32_of);
+        assert_eq!(protocol, Some(262));
+    }
+}

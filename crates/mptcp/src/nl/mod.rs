@@ -1,0 +1,174 @@
+//! Requests to the kernel over netlink, one at a time.
+//!
+//! Sockets and message formats are rust-netlink's. A socket belongs to the
+//! network namespace of the thread that opens it, whichever thread uses it
+//! later. The kernel answers while it handles the request, so a request does
+//! not wait for anything but the kernel's own locks.
+
+pub(crate) mod attr;
+pub(crate) mod genl;
+
+use std::io;
+
+use netlink_packet_core::{
+    Emitable, NLM_F_ACK, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE,
+    NLMSG_ERROR, NLMSG_NOOP, NLMSG_OVERRUN, NetlinkBuffer, NetlinkHeader,
+};
+use netlink_sys::{Socket, SocketAddr};
+
+use crate::error::{Error, Result};
+use attr::Attrs;
+
+/// `NLMSGERR_ATTR_MSG` of `linux/netlink.h`: the extended acknowledgement's text.
+const NLMSGERR_ATTR_MSG: u16 = 1;
+const HEADER_LEN: usize = 16;
+/// The kernel fills at most 32 kB per datagram of a dump.
+const BUFFER: usize = 64 * 1024;
+
+/// A netlink socket for requests.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    socket: Socket,
+    sequence: u32,
+    buffer: Vec<u8>,
+}
+
+impl Channel {
+    /// Opens a socket of a netlink protocol in the calling thread's namespace.
+    pub(crate) fn open(protocol: isize, what: &str) -> Result<Self> {
+        let open = || -> io::Result<Socket> {
+            let mut socket = Socket::new(protocol)?;
+            socket.bind_auto()?;
+            socket.connect(&SocketAddr::new(0, 0))?;
+            socket.set_ext_ack(true)?;
+            socket.set_cap_ack(true)?;
+            Ok(socket)
+        };
+        let socket =
+            open().map_err(|e| Error::io(format!("open a netlink socket for {what}"), e))?;
+        Ok(Self {
+            socket,
+            sequence: 0,
+            buffer: Vec::with_capacity(BUFFER),
+        })
+    }
+
+    /// Sends one request of `kind` with `body` and waits for its acknowledgement;
+    /// `each` is given every answer before it.
+    pub(crate) fn request(
+        &mut self,
+        kind: u16,
+        body: &[u8],
+        attempted: &dyn Fn() -> String,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.send(kind, NLM_F_REQUEST | NLM_F_ACK, body, attempted)?;
+        self.receive(attempted, each)
+    }
+
+    /// Sends one request for a table; `each` is given every row.
+    pub(crate) fn dump(
+        &mut self,
+        kind: u16,
+        body: &[u8],
+        attempted: &dyn Fn() -> String,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.send(kind, NLM_F_REQUEST | NLM_F_DUMP, body, attempted)?;
+        self.receive(attempted, each)
+    }
+
+    fn send(
+        &mut self,
+        kind: u16,
+        flags: u16,
+        body: &[u8],
+        attempted: &dyn Fn() -> String,
+    ) -> Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let length = HEADER_LEN + body.len();
+        let mut header = NetlinkHeader::default();
+        header.length = length as u32;
+        header.message_type = kind;
+        header.flags = flags;
+        header.sequence_number = self.sequence;
+        let mut message = vec![0; length];
+        header.emit(&mut message[..HEADER_LEN]);
+        message[HEADER_LEN..].copy_from_slice(body);
+        match self.socket.send(&message, 0) {
+            Ok(n) if n == length => Ok(()),
+            Ok(_) => Err(Error::io(attempted(), io::ErrorKind::WriteZero.into())),
+            Err(e) => Err(Error::io(attempted(), e)),
+        }
+    }
+
+    fn receive(
+        &mut self,
+        attempted: &dyn Fn() -> String,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        // An answer that cannot be read does not stop the reading: what is left
+        // in the socket would be taken for the next request's answer.
+        let mut outcome = Ok(());
+        loop {
+            self.buffer.clear();
+            match self.socket.recv(&mut self.buffer, 0) {
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(Error::io(attempted(), e)),
+            }
+            let mut rest = &self.buffer[..];
+            while !rest.is_empty() {
+                let message =
+                    NetlinkBuffer::new_checked(rest).map_err(|e| Error::answer(attempted(), e))?;
+                let taken = (message.length() as usize).next_multiple_of(4);
+                if message.sequence_number() == self.sequence {
+                    match message.message_type() {
+                        NLMSG_NOOP => {}
+                        NLMSG_OVERRUN => {
+                            return Err(Error::answer(attempted(), "answers were lost"));
+                        }
+                        NLMSG_ERROR | NLMSG_DONE => {
+                            return refusal(&message, attempted).and(outcome);
+                        }
+                        _ if outcome.is_ok() => outcome = each(message.payload()),
+                        _ => {}
+                    }
+                }
+                rest = rest.get(taken..).unwrap_or_default();
+            }
+        }
+    }
+}
+
+/// The error in an `NLMSG_ERROR` or `NLMSG_DONE`, if it holds one.
+fn refusal(message: &NetlinkBuffer<&[u8]>, attempted: &dyn Fn() -> String) -> Result<()> {
+    let payload = message.payload();
+    let code = match payload.first_chunk::<4>() {
+        Some(b) => i32::from_ne_bytes(*b),
+        // The kernel may end a dump with an empty message.
+        None => 0,
+    };
+    if code >= 0 {
+        return Ok(());
+    }
+    let attributes = match message.message_type() {
+        NLMSG_DONE => payload.get(4..),
+        // After the code stands the request's header, then its body unless capped.
+        _ if message.flags() & NLM_F_CAPPED != 0 => payload.get(4 + HEADER_LEN..),
+        _ => payload.get(4..8).and_then(|l| {
+            let length = u32::from_ne_bytes(l.try_into().ok()?) as usize;
+            payload.get(4 + length.next_multiple_of(4)..)
+        }),
+    };
+    let told = message.flags() & NLM_F_ACK_TLVS != 0 || message.message_type() == NLMSG_DONE;
+    let kernel = attributes
+        .filter(|_| told)
+        .and_then(|a| Attrs(a).find(NLMSGERR_ATTR_MSG))
+        .map(attr::text);
+    Err(Error::Netlink {
+        attempted: attempted(),
+        kernel,
+        source: io::Error::from_raw_os_error(-code),
+    })
+}

@@ -1,0 +1,186 @@
+//! What the kernel offers for MPTCP, and what to do where it does not.
+//!
+//! `net.mptcp.*` belongs to a network namespace; these functions read and write
+//! that of the calling thread.
+
+use std::fs;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// What this kernel offers in the calling thread's network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Support {
+    /// The kernel's release, such as `6.18.44`.
+    pub kernel: String,
+    /// Whether MPTCP is built in.
+    pub compiled: bool,
+    /// `net.mptcp.enabled`.
+    pub enabled: bool,
+    /// Path managers (`kernel`, `userspace`).
+    pub path_managers: Vec<String>,
+    /// Packet schedulers; mainline kernels have only `default`.
+    pub schedulers: Vec<String>,
+    /// The scheduler of new connections.
+    pub scheduler: Option<String>,
+    /// Congestion controls that are loaded.
+    pub congestion_controls: Vec<String>,
+    /// The one that new sockets get.
+    pub default_congestion_control: String,
+}
+
+impl Support {
+    /// Looks.
+    pub fn detect() -> Self {
+        let mptcp = |name: &str| sysctl(&format!("net.mptcp.{name}"));
+        let words = |s: Option<String>| -> Vec<String> {
+            s.unwrap_or_default()
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect()
+        };
+        let enabled = mptcp("enabled");
+        let mut path_managers = words(mptcp("available_path_managers"));
+        if path_managers.is_empty() && mptcp("pm_type").is_some() {
+            // Before Linux 6.15 both were there, unnamed.
+            path_managers = vec!["kernel".into(), "userspace".into()];
+        }
+        Self {
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
+                .map(|s| s.trim().to_owned())
+                .unwrap_or_default(),
+            compiled: enabled.is_some(),
+            enabled: enabled.as_deref() == Some("1"),
+            path_managers,
+            schedulers: words(mptcp("available_schedulers")),
+            scheduler: mptcp("scheduler"),
+            congestion_controls: words(sysctl("net.ipv4.tcp_available_congestion_control")),
+            default_congestion_control: sysctl("net.ipv4.tcp_congestion_control")
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Whether MPTCP can be used here as it stands.
+    ///
+    /// # Errors
+    /// [`Error::Lacking`], with the line that enables it.
+    pub fn require(&self) -> Result<()> {
+        if !self.compiled {
+            return Err(no_mptcp());
+        }
+        if !self.enabled {
+            return Err(mptcp_disabled());
+        }
+        Ok(())
+    }
+
+    /// Whether this congestion control can be used.
+    ///
+    /// # Errors
+    /// [`Error::CongestionControl`], which names those that exist.
+    pub fn require_congestion_control(&self, name: &str) -> Result<()> {
+        if self.congestion_controls.iter().any(|c| c == name) {
+            return Ok(());
+        }
+        Err(unavailable(name, &self.congestion_controls))
+    }
+}
+
+/// A sysctl of the calling thread's namespace by its dotted name.
+pub fn sysctl(name: &str) -> Option<String> {
+    fs::read_to_string(sysctl_path(name))
+        .ok()
+        .map(|s| s.trim().to_owned())
+}
+
+/// Sets a sysctl of the calling thread's namespace.
+///
+/// # Errors
+/// It does not exist, the value is refused, or there is no right to write it.
+pub fn set_sysctl(name: &str, value: &str) -> Result<()> {
+    fs::write(sysctl_path(name), value)
+        .map_err(|e| Error::io(format!("set sysctl {name} to {value}"), e))
+}
+
+fn sysctl_path(name: &str) -> std::path::PathBuf {
+    Path::new("/proc/sys").join(name.replace('.', "/"))
+}
+
+pub(crate) fn no_mptcp() -> Error {
+    Error::Lacking {
+        what: "this kernel is built without MPTCP".into(),
+        remedy: "install a kernel with CONFIG_MPTCP=y and CONFIG_MPTCP_IPV6=y, such as that of \
+                 Debian 12 or later: apt-get install linux-image-amd64, then reboot"
+            .into(),
+    }
+}
+
+pub(crate) fn mptcp_disabled() -> Error {
+    Error::Lacking {
+        what: "MPTCP is switched off in this network namespace".into(),
+        remedy: "switch it on: sysctl -w net.mptcp.enabled=1".into(),
+    }
+}
+
+/// `name` was refused: says what could be chosen instead.
+pub(crate) fn no_congestion_control(name: &str) -> Error {
+    unavailable(name, &Support::detect().congestion_controls)
+}
+
+fn unavailable(name: &str, available: &[String]) -> Error {
+    Error::CongestionControl {
+        asked: name.to_owned(),
+        available: available.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn support() -> Support {
+        Support {
+            kernel: "6.1.0".into(),
+            compiled: true,
+            enabled: true,
+            path_managers: vec!["kernel".into()],
+            schedulers: vec!["default".into()],
+            scheduler: Some("default".into()),
+            congestion_controls: vec!["reno".into(), "cubic".into()],
+            default_congestion_control: "cubic".into(),
+        }
+    }
+
+    #[test]
+    fn what_lacks_comes_with_its_remedy() {
+        assert!(support().require().is_ok());
+        let off = Support {
+            enabled: false,
+            ..support()
+        };
+        let e = off.require().unwrap_err();
+        assert!(
+            e.is_lacking() && e.to_string().contains("sysctl -w net.mptcp.enabled=1"),
+            "{e}"
+        );
+        let none = Support {
+            compiled: false,
+            ..support()
+        };
+        assert!(
+            none.require()
+                .unwrap_err()
+                .to_string()
+                .contains("CONFIG_MPTCP=y")
+        );
+    }
+
+    #[test]
+    fn an_unknown_congestion_control_names_the_known() {
+        let e = support().require_congestion_control("vegas").unwrap_err();
+        assert!(e.is_lacking());
+        let e = e.to_string();
+        assert!(e.contains("\"vegas\"") && e.contains("reno, cubic"), "{e}");
+        assert!(e.contains("modprobe tcp_vegas"), "{e}");
+    }
+}
