@@ -61,7 +61,9 @@ pub trait Medium: Send {
     /// When something happens next if no packet arrives before; `None` when idle.
     fn next_event(&self, stations: &dyn Stations) -> Option<Time>;
     /// Brings the medium up to `now`. All packets that arrived before `now`
-    /// must be with the stations.
+    /// must be with the stations. An owner tells the time before it queues a
+    /// packet that arrives, drops one, or changes a link, so that the choices
+    /// before that moment are made without it.
     fn advance(&mut self, now: Time, stations: &mut dyn Stations);
     /// The owner threw away what was taken for `receiver` of station `s` and
     /// not settled (its link went down): none of it will be settled any more.

@@ -21,6 +21,7 @@ mod spec;
 mod stats;
 mod steps;
 mod train;
+pub mod wifi;
 
 #[cfg(test)]
 mod tests;
