@@ -16,6 +16,8 @@ impl Link {
         match change {
             LinkChange::Rate(spec) => {
                 self.server = Server::new(Arc::new(Capacity::new(spec)));
+                // What waits in vain at the old rate begins now, not earlier.
+                self.free = self.free.max(now);
                 self.note_capacity(now);
             }
             LinkChange::Delay(spec) => self.delay.set_delay(spec),
