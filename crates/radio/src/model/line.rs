@@ -49,3 +49,33 @@ impl Line {
         self.packets
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sorts_by_arrival_and_keeps_the_order_of_equals() {
+        let mut line = Line::default();
+        for (id, due) in [(0, 5), (1, 9), (2, 5), (3, 1), (4, 9)] {
+            line.push(Flight {
+                due: Time::from_nanos(due),
+                span: Span {
+                    id,
+                    first: 0,
+                    end: 2,
+                },
+                bytes: 1,
+            });
+        }
+        assert_eq!(
+            (line.packets(), line.due()),
+            (10, Some(Time::from_nanos(1)))
+        );
+        let order: Vec<u32> = std::iter::from_fn(|| line.pop())
+            .map(|f| f.span.id)
+            .collect();
+        assert_eq!(order, [3, 0, 2, 1, 4]);
+        assert_eq!(line.packets(), 0);
+    }
+}

@@ -213,3 +213,94 @@ impl Queue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn train(packets: u32, full_bytes: u32, last_bytes: u32) -> Train {
+        Train {
+            id: 1,
+            packets,
+            full_bytes,
+            last_bytes,
+        }
+    }
+
+    #[test]
+    fn cuts_a_train_where_the_limit_falls() {
+        let push = |limit, ahead, direct| {
+            Queue::default().push(train(10, 1000, 200), Time::ZERO, limit, ahead, direct)
+        };
+        let bytes = |bytes, overhead| Limit::Bytes { bytes, overhead };
+        assert_eq!(push(Limit::Packets(4), (0, 0), 0), 4);
+        assert_eq!(push(Limit::Packets(4), (3, 3000), 0), 1);
+        assert_eq!(push(Limit::Packets(4), (0, 0), 1), 5);
+        assert_eq!(push(bytes(3999, 0), (0, 0), 0), 3);
+        assert_eq!(push(bytes(4000, 0), (0, 0), 0), 4);
+        assert_eq!(push(bytes(4000, 1), (0, 0), 0), 3);
+        assert_eq!(push(bytes(9200, 0), (0, 0), 0), 10);
+        assert_eq!(push(bytes(9199, 0), (0, 0), 0), 9);
+        assert_eq!(push(bytes(4000, 38), (2, 1000), 0), 2);
+        assert_eq!(push(bytes(0, 0), (0, 0), 0), 1, "a lone packet");
+        assert_eq!(push(bytes(0, 0), (1, 10), 0), 0);
+        assert_eq!(
+            push(bytes(0, 0), (0, 0), 1),
+            2,
+            "one in service, a lone one behind"
+        );
+    }
+
+    #[test]
+    fn trims_from_the_tail() {
+        let mut q = Queue::default();
+        let all = Limit::Packets(100);
+        q.push(train(3, 1000, 1000), Time::ZERO, all, (0, 0), 0);
+        q.push(train(3, 1000, 500), Time::ZERO, all, (0, 0), 0);
+        let mut gone = Vec::new();
+        let limit = Limit::Bytes {
+            bytes: 3500,
+            overhead: 0,
+        };
+        q.trim(limit, (0, 0), |w| gone.push((w.first, w.bytes(), w.seq)));
+        assert_eq!(gone, [(2, 500, 5), (1, 1000, 4), (0, 1000, 3)]);
+        q.trim(Limit::Packets(0), (0, 0), |w| {
+            gone.push((w.first, w.bytes(), w.seq))
+        });
+        assert_eq!((q.packets(), q.bytes()), (1, 1000), "a lone packet stays");
+    }
+
+    proptest! {
+        #[test]
+        fn fit_is_the_most_that_fits(
+            packets in 1u32..50, full in 0u32..2000, last in 0u32..2000,
+            first in 0u32..50, end in 1u32..50, room in 0u64..60_000, overhead in 0u32..60,
+        ) {
+            let t = train(packets, full, last.min(full));
+            let (first, end) = (first.min(packets), end.min(packets));
+            let got = fit(&t, first, end, room, overhead);
+            let wire = |e| t.bytes(first, e) + u64::from(e - first) * u64::from(overhead);
+            prop_assert!(got >= first && got <= end.max(first));
+            prop_assert!(got == first || wire(got) <= room);
+            prop_assert!(got >= end || wire(got + 1) > room);
+        }
+
+        #[test]
+        fn counts_stay_right(ops in prop::collection::vec((0u8..3, 1u32..9), 1..60)) {
+            let mut q = Queue::default();
+            for (op, n) in ops {
+                match op {
+                    0 => { q.push(train(n, 1000, 7), Time::ZERO, Limit::Packets(20), (0, 0), 0); }
+                    1 => { q.pop(n); }
+                    _ => q.trim(Limit::Packets(n.into()), (0, 0), |_| ()),
+                }
+                prop_assert_eq!(q.packets(), q.iter().map(|w| u64::from(w.packets())).sum::<u64>());
+                prop_assert_eq!(q.bytes(), q.iter().map(Waiting::bytes).sum::<u64>());
+                prop_assert!(q.iter().all(|w| w.packets() > 0));
+                prop_assert!(q.packets() <= 20);
+            }
+        }
+    }
+}

@@ -288,3 +288,141 @@ impl Server {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn server(spec: &RateSpec) -> Server {
+        Server::new(Arc::new(Capacity::new(spec)))
+    }
+
+    fn steps(points: &[(u32, u64)], period: Option<u32>) -> RateSpec {
+        RateSpec::Steps {
+            points: points
+                .iter()
+                .map(|&(t, bps)| (t * MS, Rate::from_bps(bps)))
+                .collect(),
+            period: period.map(|p| p * MS),
+        }
+    }
+
+    #[test]
+    fn a_pause_only_pauses() {
+        // 1 kB per ms, then nothing for 5 ms, repeated every 10 ms.
+        let mut s = server(&steps(&[(0, 8_000_000), (5, 0)], Some(10)));
+        let at = |ms: u32| Time::from(ms * MS);
+        assert_eq!(s.begin(at(7), 100), Some(at(10)));
+        assert_eq!(s.serve(at(4), 2000), at(11));
+        assert_eq!(s.room(at(11), at(23)), 4000 + 3000);
+        assert_eq!(s.capacity().rate_at(at(6)), Some(Rate::ZERO));
+        assert_eq!(s.capacity().nominal_at(at(6)).unwrap().as_bps(), 8_000_000);
+        assert_eq!(s.capacity().bits_between(at(4), at(21)), 56_000.0);
+    }
+
+    #[test]
+    fn never_is_not_a_time() {
+        let at = |ms: u32| Time::from(ms * MS);
+        let ending = server(&steps(&[(0, 8_000_000), (5, 0)], None));
+        assert_eq!(ending.begin(at(1), 4000), Some(at(1)));
+        assert_eq!(ending.begin(at(1), 4001), None);
+        assert_eq!(ending.begin(at(6), 1), None);
+        for none in [
+            RateSpec::Constant(Rate::ZERO),
+            steps(&[(0, 0), (5, 0)], Some(10)),
+            steps(&[], None),
+            RateSpec::Opportunities {
+                ms: vec![],
+                packet_bytes: 1504,
+            },
+        ] {
+            assert_eq!(server(&none).begin(at(1), 1), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn opportunities_unused_are_lost_and_leftovers_kept_while_busy() {
+        let spec = RateSpec::Opportunities {
+            ms: vec![1, 2, 2, 10],
+            packet_bytes: 1000,
+        };
+        let mut s = server(&spec);
+        let at = |ms: u32| Time::from(ms * MS);
+        assert_eq!(s.begin(at(0), 1500), Some(at(1)));
+        assert_eq!(s.serve(at(1), 1500), at(2));
+        // 500 bytes left of the first at 2 ms, and all of the second.
+        assert_eq!(s.room(at(2), at(2)), 1500);
+        assert_eq!(s.serve(at(2), 400), at(2));
+        assert_eq!(s.serve(at(2), 400), at(2));
+        s.idle();
+        assert_eq!(s.serve(at(5), 1), at(10), "what was left at 2 ms is gone");
+        s.idle();
+        assert_eq!(
+            s.begin(at(12), 1),
+            Some(at(12)),
+            "the trace repeats after 10 ms"
+        );
+        assert_eq!(s.serve(at(12), 3001), at(21));
+    }
+
+    fn any_steps() -> impl Strategy<Value = RateSpec> {
+        let point = (
+            1u64..400_000,
+            prop_oneof![1 => Just(0), 4 => 1_000u64..3_000_000_000],
+        );
+        (prop::collection::vec(point, 1..6), any::<bool>()).prop_map(|(gaps, repeat)| {
+            let mut t = 0;
+            let mut points = Vec::new();
+            for (gap, bps) in gaps {
+                points.push((Duration::from_nanos(t), Rate::from_bps(bps)));
+                t += gap;
+            }
+            // Not all zero, so that everything passes in the end.
+            points.push((Duration::from_nanos(t), Rate::from_bps(7_777_777)));
+            RateSpec::Steps {
+                points,
+                period: repeat.then(|| Duration::from_nanos(t + 1000)),
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_busy_server_uses_its_capacity_to_the_nanosecond(
+            spec in any_steps(),
+            sizes in prop::collection::vec(1u64..70_000, 1..40),
+            start in 0u64..3_000_000,
+        ) {
+            let mut s = server(&spec);
+            let capacity = Arc::clone(s.capacity());
+            let start = s.begin(Time::from_nanos(start), 1).unwrap();
+            let (mut at, mut bits) = (start, 0.0);
+            for bytes in sizes {
+                let begin = s.begin(at, bytes).unwrap();
+                let room = s.room(begin, s.finish(begin, bytes).unwrap());
+                prop_assert!(room >= bytes, "{} < {}", room, bytes);
+                at = s.serve(begin, bytes);
+                bits += bytes as f64 * 8.0;
+                prop_assert!(capacity.bits_between(start, at) >= bits - 1e-6);
+                let just_before = at - Duration::from_nanos(1);
+                prop_assert!(capacity.bits_between(start, just_before) < bits + 1e-6);
+            }
+        }
+
+        #[test]
+        fn capacity_adds_up(spec in any_steps(), a in 0u64..5_000_000, b in 0u64..5_000_000, c in 0u64..5_000_000) {
+            let mut t = [a, b, c].map(Time::from_nanos);
+            t.sort();
+            let cap = Capacity::new(&spec);
+            let parts = cap.bits_between(t[0], t[1]) + cap.bits_between(t[1], t[2]);
+            prop_assert!((parts - cap.bits_between(t[0], t[2])).abs() < 1e-3);
+            prop_assert_eq!(cap.bits_between(t[1], t[0]), 0.0);
+        }
+    }
+}

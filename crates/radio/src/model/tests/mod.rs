@@ -7,6 +7,7 @@ use braid_core::{Rate, Time};
 use super::{DropCause, LinkId, LinkSpec, Network, RateSpec, Sink, Span, Train};
 
 mod exact;
+mod random;
 
 const MS: Duration = Duration::from_millis(1);
 
