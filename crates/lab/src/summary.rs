@@ -7,7 +7,7 @@ use braid_core::stats::Percentiles;
 use serde::{Deserialize, Serialize};
 
 /// `summary.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Name of the scenario.
     pub scenario: String,
@@ -23,6 +23,9 @@ pub struct Summary {
     pub started: String,
     /// What the host did to the measurement.
     pub host: Host,
+    /// Names of the accesses, in the order of the scenario; empty: unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accesses: Vec<String>,
     /// One entry per case and repeat, in the order in which they ran.
     pub cases: Vec<CaseResult>,
     /// The paper's figures this scenario reproduces, to be shown beside ours.
@@ -119,6 +122,9 @@ pub struct CaseResult {
     /// Shared media: channel busy time and collisions over the measured time.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub media: BTreeMap<String, MediumUse>,
+    /// Why this run of the case failed; its numbers are then not to be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
     /// Anything the reader must know: host pauses, fallback to TCP, ...
     pub notes: Vec<String>,
 }
