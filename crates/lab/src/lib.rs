@@ -1,4 +1,5 @@
 //! The lab: turns a scenario into namespaces, emulated radios, traffic,
 //! measurements, a table and a report.
 
+pub mod report;
 pub mod summary;

@@ -1,0 +1,440 @@
+//! The directory a run leaves behind: made, filled while the run goes on, and
+//! read again. Its contents are defined in `docs/report.md`.
+
+mod error;
+mod rows;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+use nix::fcntl::{Flock, FlockArg};
+
+pub use error::FilesError;
+pub use rows::Rows;
+
+use crate::summary::{EventRow, Summary, TimelineRow};
+
+/// The result, with everything the table shows.
+pub const SUMMARY: &str = "summary.json";
+/// One row per case, access and 100 ms.
+pub const TIMELINE: &str = "timeline.csv";
+/// One row per thing that happened.
+pub const EVENTS: &str = "events.csv";
+/// The scenario as it was run.
+pub const SCENARIO: &str = "scenario.toml";
+/// What the lab did, line by line.
+pub const LOG: &str = "run.log";
+/// The report for people.
+pub const REPORT: &str = "report.html";
+
+const OURS: [&str; 6] = [LOG, SUMMARY, TIMELINE, EVENTS, SCENARIO, REPORT];
+/// How temporary files start; a crash may leave one behind.
+const TEMPORARY: &str = ".braid-";
+/// How the first line of every `run.log` starts: by this a directory is known
+/// to be ours.
+const LOG_MARK: &str = "braid ";
+
+/// The directory of one run, held for writing.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    /// Held until dropped, so that no second run writes here.
+    _lock: Flock<File>,
+}
+
+/// Everything that a run left behind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunFiles {
+    /// `summary.json`.
+    pub summary: Summary,
+    /// `timeline.csv`, in file order.
+    pub timeline: Vec<TimelineRow>,
+    /// `events.csv`, in file order.
+    pub events: Vec<EventRow>,
+    /// `scenario.toml`, its text.
+    pub scenario: String,
+    /// What was missing or cut short, in words.
+    pub warnings: Vec<String>,
+}
+
+impl RunDir {
+    /// `<scenario>-<UTC time>`, e.g. `static-20260131T120102Z`.
+    pub fn default_name(scenario: &str, started: SystemTime) -> String {
+        let safe: String = scenario
+            .chars()
+            .map(|c| {
+                if c.is_alphanumeric() || "-_.".contains(c) {
+                    c
+                } else {
+                    '-'
+                }
+            })
+            .collect();
+        // A name that starts with a dot would be hidden, or `..`.
+        format!(
+            "{}-{}",
+            safe.trim_start_matches('.'),
+            utc(started, "%Y%m%dT%H%M%SZ")
+        )
+    }
+
+    /// Makes a new directory with its default name in `base` (`out`); two runs
+    /// that start in the same second get different ones.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create_default(
+        base: &Path,
+        scenario: &str,
+        started: SystemTime,
+        command: &str,
+    ) -> Result<Self, FilesError> {
+        let name = Self::default_name(scenario, started);
+        make_dirs(base)?;
+        for n in 1u32.. {
+            let path = base.join(match n {
+                1 => name.clone(),
+                n => format!("{name}-{n}"),
+            });
+            match fs::create_dir(&path) {
+                Ok(()) => return Self::create(&path, command),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(FilesError::io("creating", &path, 0, e)),
+            }
+        }
+        unreachable!("some number is free")
+    }
+
+    /// Makes `path`, or takes it over from an earlier run, whose files go.
+    /// `command` (the command line) becomes the first line of `run.log`.
+    ///
+    /// # Errors
+    /// [`FilesError::Foreign`]: it holds anything that a run did not write;
+    /// [`FilesError::Busy`]: another run writes there; it cannot be made.
+    pub fn create(path: &Path, command: &str) -> Result<Self, FilesError> {
+        make_dirs(path)?;
+        let handle = File::open(path).map_err(|e| FilesError::io("opening", path, 0, e))?;
+        let lock = Flock::lock(handle, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| {
+            if e == nix::errno::Errno::EWOULDBLOCK {
+                FilesError::Busy {
+                    dir: path.to_owned(),
+                }
+            } else {
+                FilesError::io("locking", path, 0, e.into())
+            }
+        })?;
+        let dir = Self {
+            path: path.to_owned(),
+            _lock: lock,
+        };
+        dir.clear()?;
+        // Control characters would let a command line pretend to be log lines.
+        let command = command.replace(char::is_control, " ");
+        let log = path.join(LOG);
+        let text = format!("{LOG_MARK}{}: {command}\n", env!("CARGO_PKG_VERSION"));
+        fs::write(&log, &text)
+            .map_err(|e| FilesError::io("writing", &log, text.len() as u64, e))?;
+        Ok(dir)
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the scenario as it is run.
+    ///
+    /// # Errors
+    /// No space, or no right to write.
+    pub fn write_scenario(&self, toml: &str) -> Result<PathBuf, FilesError> {
+        write_whole(&self.path.join(SCENARIO), toml.as_bytes())
+    }
+
+    /// Writes the summary. Do it after each case: what was measured so far
+    /// then survives a crash.
+    ///
+    /// # Errors
+    /// No space, or no right to write.
+    pub fn write_summary(&self, summary: &Summary) -> Result<PathBuf, FilesError> {
+        write_whole(&self.path.join(SUMMARY), to_json(summary).as_bytes())
+    }
+
+    /// Writes the report.
+    ///
+    /// # Errors
+    /// No space, or no right to write.
+    pub fn write_report(&self, html: &str) -> Result<PathBuf, FilesError> {
+        write_whole(&self.path.join(REPORT), html.as_bytes())
+    }
+
+    /// Starts `timeline.csv`.
+    ///
+    /// # Errors
+    /// No space, or no right to write.
+    pub fn timeline(&self) -> Result<Rows<TimelineRow>, FilesError> {
+        Rows::create(&self.path.join(TIMELINE))
+    }
+
+    /// Starts `events.csv`.
+    ///
+    /// # Errors
+    /// No space, or no right to write.
+    pub fn events(&self) -> Result<Rows<EventRow>, FilesError> {
+        Rows::create(&self.path.join(EVENTS))
+    }
+
+    /// Opens `run.log`; its times count from now.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn log(&self) -> Result<RunLog, FilesError> {
+        let path = self.path.join(LOG);
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .map_err(|e| FilesError::io("opening", &path, 0, e))?;
+        Ok(RunLog {
+            file,
+            path,
+            start: Instant::now(),
+        })
+    }
+
+    /// Removes what an earlier run left, or refuses.
+    fn clear(&self) -> Result<(), FilesError> {
+        let reading = |e| FilesError::io("reading", &self.path, 0, e);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(reading)? {
+            names.push(
+                entry
+                    .map_err(reading)?
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned(),
+            );
+        }
+        names.sort();
+        let foreign = |n: &&String| !OURS.contains(&n.as_str()) && !n.starts_with(TEMPORARY);
+        let marked =
+            fs::read(self.path.join(LOG)).is_ok_and(|t| t.starts_with(LOG_MARK.as_bytes()));
+        let found = match names.iter().find(foreign) {
+            Some(n) => Some(n),
+            None if !marked => names.first(),
+            None => None,
+        };
+        if let Some(found) = found {
+            return Err(FilesError::Foreign {
+                dir: self.path.clone(),
+                found: found.clone(),
+            });
+        }
+        // The log goes last: until then the directory is known as ours.
+        names.sort_by_key(|n| n == LOG);
+        for n in names {
+            let p = self.path.join(n);
+            fs::remove_file(&p).map_err(|e| FilesError::io("removing", &p, 0, e))?;
+        }
+        Ok(())
+    }
+}
+
+impl RunFiles {
+    /// Reads what a run left in `dir`.
+    ///
+    /// # Errors
+    /// There is no summary, or a file does not say what it should.
+    pub fn read(dir: &Path) -> Result<Self, FilesError> {
+        let not = |why: &str| FilesError::NotARun {
+            dir: dir.to_owned(),
+            why: why.to_owned(),
+        };
+        if !dir.is_dir() {
+            return Err(not("there is no such directory"));
+        }
+        let path = dir.join(SUMMARY);
+        let json = match fs::read(&path) {
+            Ok(t) => t,
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                return Err(not(if dir.join(LOG).exists() {
+                    "it ended before its first case was done (no summary.json; run.log says why)"
+                } else {
+                    "there is no summary.json"
+                }));
+            }
+            Err(e) => return Err(FilesError::io("reading", &path, 0, e)),
+        };
+        let summary = serde_json::from_slice(&json).map_err(|e| FilesError::Malformed {
+            file: path,
+            line: Some(e.line() as u64),
+            what: e.to_string(),
+        })?;
+        let mut warnings = Vec::new();
+        let mut rows_warn = |name: &str, torn: bool| {
+            if !dir.join(name).exists() {
+                warnings.push(format!("{name} is missing"));
+            } else if torn {
+                warnings.push(format!(
+                    "the last row of {name} was cut short and is left out"
+                ));
+            }
+        };
+        let (timeline, torn) = rows::read(&dir.join(TIMELINE))?;
+        rows_warn(TIMELINE, torn);
+        let (events, torn) = rows::read(&dir.join(EVENTS))?;
+        rows_warn(EVENTS, torn);
+        let path = dir.join(SCENARIO);
+        let scenario = match fs::read(&path) {
+            Ok(t) => String::from_utf8_lossy(&t).into_owned(),
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                warnings.push(format!("{SCENARIO} is missing"));
+                String::new()
+            }
+            Err(e) => return Err(FilesError::io("reading", &path, 0, e)),
+        };
+        Ok(Self {
+            summary,
+            timeline,
+            events,
+            scenario,
+            warnings,
+        })
+    }
+}
+
+/// `run.log`: a line for each thing the lab did, with the seconds since it was
+/// opened. Lines of several threads do not mix.
+#[derive(Debug)]
+pub struct RunLog {
+    file: File,
+    path: PathBuf,
+    start: Instant,
+}
+
+impl RunLog {
+    /// Appends `text`; further lines of it are indented.
+    ///
+    /// # Errors
+    /// No space is left.
+    pub fn line(&self, text: &str) -> Result<(), FilesError> {
+        let t = self.start.elapsed().as_secs_f64();
+        let text = format!(
+            "{t:10.3}  {}\n",
+            text.trim_end().replace('\n', "\n            ")
+        );
+        (&self.file)
+            .write_all(text.as_bytes())
+            .map_err(|e| FilesError::io("writing", &self.path, text.len() as u64, e))
+    }
+}
+
+/// The summary as text, as it stands in `summary.json`: numbers that are not
+/// finite, which JSON cannot hold, are left out or, where one must stand,
+/// zero and noted.
+pub fn to_json(summary: &Summary) -> String {
+    let mut s = summary.clone();
+    for c in &mut s.cases {
+        let mut bad = Vec::new();
+        for (name, v) in [
+            ("seconds", &mut c.seconds),
+            ("goodput_mbps", &mut c.goodput_mbps),
+            ("cpu_seconds", &mut c.cpu_seconds),
+            ("host.max_late_ms", &mut c.host.max_late_ms),
+        ] {
+            if !v.is_finite() {
+                *v = 0.0;
+                bad.push(name);
+            }
+        }
+        c.latency_ms = c.latency_ms.filter(|p| {
+            [p.mean, p.p50, p.p90, p.p99, p.max]
+                .iter()
+                .all(|v| v.is_finite())
+        });
+        c.latency_cdf.retain(|p| p.0.is_finite() && p.1.is_finite());
+        for map in [
+            Some(&mut c.share),
+            Some(&mut c.packet_share),
+            c.weights.as_mut(),
+        ] {
+            map.into_iter().for_each(|m| m.retain(|_, v| v.is_finite()));
+        }
+        c.media
+            .retain(|_, m| m.busy.is_finite() && m.collisions.is_finite());
+        c.recoveries.retain(|r| r.up_s.is_finite());
+        if !bad.is_empty() {
+            c.notes
+                .push(format!("not measured, shown as 0: {}", bad.join(", ")));
+        }
+    }
+    if !s.host.max_late_ms.is_finite() {
+        s.host.max_late_ms = 0.0;
+    }
+    s.paper.retain(|p| p.value.is_finite());
+    let mut text = serde_json::to_string_pretty(&s).expect("keys are strings, numbers finite");
+    text.push('\n');
+    text
+}
+
+/// Now, or another time, as RFC 3339 in UTC to the second: for [`Summary::started`].
+pub fn rfc3339(t: SystemTime) -> String {
+    utc(t, "%Y-%m-%dT%H:%M:%SZ")
+}
+
+fn utc(t: SystemTime, format: &str) -> String {
+    let t = jiff::Timestamp::try_from(t).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    t.strftime(format).to_string()
+}
+
+/// Replaces `path` by `text`, all of it or not at all.
+pub(crate) fn write_whole(path: &Path, text: &[u8]) -> Result<PathBuf, FilesError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let failed = |e| FilesError::io("writing", path, text.len() as u64, e);
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let mut tmp = tempfile::Builder::new()
+        .prefix(TEMPORARY)
+        // As any file the user makes, less the umask.
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(dir)
+        .map_err(failed)?;
+    tmp.write_all(text).map_err(failed)?;
+    // Some file systems find out that they are full only here.
+    tmp.as_file().sync_all().map_err(failed)?;
+    tmp.persist(path).map_err(|e| failed(e.error))?;
+    Ok(path.to_owned())
+}
+
+fn make_dirs(path: &Path) -> Result<(), FilesError> {
+    match fs::create_dir_all(path) {
+        Ok(()) => Ok(()),
+        Err(e)
+            if matches!(
+                e.kind(),
+                ErrorKind::AlreadyExists | ErrorKind::NotADirectory
+            ) =>
+        {
+            Err(FilesError::NotADirectory {
+                path: path.to_owned(),
+            })
+        }
+        Err(e) => Err(FilesError::io("creating", path, 0, e)),
+    }
+}
+
+/// `12 kB`, `3.4 MB`.
+pub(crate) fn human_bytes(b: u64) -> String {
+    let v = b as f64;
+    let (v, unit) = match b {
+        0..1_000 => return format!("{b} B"),
+        1_000..1_000_000 => (v / 1e3, "kB"),
+        1_000_000..1_000_000_000 => (v / 1e6, "MB"),
+        _ => (v / 1e9, "GB"),
+    };
+    if v < 10.0 {
+        format!("{v:.1} {unit}")
+    } else {
+        format!("{v:.0} {unit}")
+    }
+}

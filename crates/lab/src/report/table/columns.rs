@@ -1,0 +1,337 @@
+//! Which columns a result has, and what stands in them.
+
+use super::{share_items, short, spread_text};
+use crate::report::cases::{Case, Spread};
+use crate::report::files::human_bytes;
+use crate::report::numbers::{percent, plain};
+use crate::summary::CaseResult;
+
+/// How a cell is coloured, where colour is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Good,
+    Bad,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Align {
+    Left,
+    Right,
+}
+
+/// What stands in one row of a column.
+#[derive(Clone, Debug)]
+pub(super) struct Text {
+    /// Lines, ready to print.
+    pub(super) text: String,
+    /// Parts between which `text` may be broken again; empty: as it is.
+    pub(super) items: Vec<String>,
+    /// Lines that follow the items.
+    pub(super) after: Vec<Vec<String>>,
+    pub(super) tone: Tone,
+}
+
+impl Text {
+    fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            items: Vec::new(),
+            after: Vec::new(),
+            tone: Tone::Plain,
+        }
+    }
+
+    fn none() -> Self {
+        Self::new("")
+    }
+
+    fn tone(mut self, tone: Tone) -> Self {
+        self.tone = tone;
+        self
+    }
+
+    /// Breakable text: the items, then more such groups, each on a new line.
+    fn breakable(items: Vec<String>, after: Vec<Vec<String>>) -> Self {
+        let mut lines = vec![items.join(" ")];
+        lines.extend(after.iter().map(|a| a.join(" ")));
+        Self {
+            text: lines.join("\n"),
+            items,
+            after,
+            tone: Tone::Plain,
+        }
+    }
+}
+
+/// A column with a cell for every row.
+#[derive(Clone, Debug)]
+pub(super) struct Column {
+    pub(super) title: String,
+    /// What it is called where it is not shown.
+    pub(super) label: &'static str,
+    /// The higher, the sooner it gives way; 0 never does.
+    pub(super) rank: u8,
+    pub(super) align: Align,
+    pub(super) cells: Vec<Text>,
+}
+
+const REQUESTS: &str = "request-response";
+
+/// Whether goodput is what the case is about; requests of a byte have none.
+fn has_goodput(r: &CaseResult) -> bool {
+    r.traffic != REQUESTS
+}
+
+/// The columns of a result; `names` are the rows' names with their marks.
+pub(super) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Vec<Column> {
+    let name_cells = names
+        .into_iter()
+        .map(|n| Text::breakable(n.split(' ').map(str::to_owned).collect(), Vec::new()))
+        .collect();
+    let mut out = vec![Column {
+        title: "case".to_owned(),
+        label: "case",
+        rank: 0,
+        align: Align::Left,
+        cells: name_cells,
+    }];
+    let mut add = |title: &str, label, rank, align, cell: &dyn Fn(&Case<'_>) -> Option<Text>| {
+        let cells: Vec<Option<Text>> = cases
+            .iter()
+            .map(|c| if c.failed() { None } else { cell(c) })
+            .collect();
+        if cells.iter().all(Option::is_none) {
+            return;
+        }
+        out.push(Column {
+            title: title.to_owned(),
+            label,
+            rank,
+            align,
+            cells: cells
+                .into_iter()
+                .map(|c| c.unwrap_or_else(Text::none))
+                .collect(),
+        });
+    };
+    use Align::{Left, Right};
+    add("goodput\nMbit/s", "goodput", 0, Right, &|c| {
+        let s = c.spread(|r| has_goodput(r).then_some(r.goodput_mbps))?;
+        Some(Text::new(spread_text(Some(s), c.paper("goodput_mbps"))))
+    });
+    add("ceiling\nMbit/s", "ceiling", 7, Right, &|c| {
+        Some(Text::new(short(c.median(|r| r.ceiling_mbps)?)))
+    });
+    add("of the\nwire", "efficiency", 1, Right, &|c| {
+        let e = c.median(|r| r.efficiency)?;
+        let tone = if e >= 0.95 { Tone::Good } else { Tone::Plain };
+        Some(Text::new(percent(e, false)).tone(tone))
+    });
+    add("best\nsingle", "best single path", 2, Right, &|c| {
+        let b = c.median(|r| r.best_single_mbps)?;
+        // 1 % is what noise may take.
+        let below = c
+            .median(|r| Some(r.goodput_mbps))
+            .is_some_and(|g| g < 0.99 * b);
+        let tone = if below { Tone::Bad } else { Tone::Plain };
+        Some(Text::new(short(b)).tone(tone))
+    });
+    add("latency ms\nmean / p90", "latency", 1, Right, &|c| {
+        let mut t = format!(
+            "{} / {}",
+            short(c.latency(|l| l.mean)?),
+            short(c.latency(|l| l.p90)?)
+        );
+        let paper = (c.paper("latency_ms.mean"), c.paper("latency_ms.p90"));
+        if paper.0.is_some() || paper.1.is_some() {
+            let of = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), short);
+            t.push_str(&format!("\n(paper {} / {})", of(paper.0), of(paper.1)));
+        }
+        let mean = c.spread(|r| Some(r.latency_ms.as_ref()?.mean));
+        if let Some(Spread { min, max, .. }) = mean.filter(|s| s.n > 1) {
+            t.push_str(&format!("\n{}–{}", short(min), short(max)));
+        }
+        Some(Text::new(t))
+    });
+    add("p99 / max\nms", "latency p99 and max", 6, Right, &|c| {
+        Some(Text::new(format!(
+            "{} / {}",
+            short(c.latency(|l| l.p99)?),
+            short(c.latency(|l| l.max)?)
+        )))
+    });
+    add("done\ns", "time to the last byte", 2, Right, &|c| {
+        let s = c.spread(|r| r.completion_s)?;
+        Some(Text::new(spread_text(Some(s), c.paper("completion_s"))))
+    });
+    add("stalls", "stalls", 1, Right, &|c| {
+        let n = c.median(|r| r.stalls.map(f64::from))?;
+        let tone = if n > 0.0 { Tone::Bad } else { Tone::Good };
+        let text = match c.median(|r| r.stalled_s) {
+            Some(s) if n > 0.0 => format!("{n} ({} s)", short(s)),
+            _ => n.to_string(),
+        };
+        Some(Text::new(text).tone(tone))
+    });
+    add("share of bytes", "share of bytes", 3, Left, &|c| {
+        if has_goodput(c.first()) {
+            share(c, order, false)
+        } else {
+            None
+        }
+    });
+    add("share of packets", "share of packets", 3, Left, &|c| {
+        if has_goodput(c.first()) {
+            None
+        } else {
+            share(c, order, true)
+        }
+    });
+    add("channel\nbusy", "channel busy time", 4, Right, &|c| {
+        let media = c.media();
+        let lines: Vec<String> = media
+            .iter()
+            .map(|(n, m)| {
+                let name = if media.len() > 1 {
+                    format!("{} ", plain(n))
+                } else {
+                    String::new()
+                };
+                format!("{name}{}", percent(m.busy, true))
+            })
+            .collect();
+        (!lines.is_empty()).then(|| Text::new(lines.join("\n")))
+    });
+    add("colli-\nsions", "collisions", 7, Right, &|c| {
+        let lines: Vec<String> = c
+            .media()
+            .values()
+            .map(|m| percent(m.collisions, false))
+            .collect();
+        (!lines.is_empty()).then(|| Text::new(lines.join("\n")))
+    });
+    add("gap\nms", "longest gap", 5, Right, &|c| {
+        Some(Text::new(spread_text(
+            c.spread(|r| r.gap_ms).or(None)?.into(),
+            None,
+        )))
+    });
+    add("sent again\nsame / other", "sent again", 8, Right, &|c| {
+        let of = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| human_bytes(v as u64));
+        let same = c.median(|r| r.retransmitted_bytes.map(|b| b as f64));
+        let other = c.median(|r| r.reinjected_bytes.map(|b| b as f64));
+        (same.is_some() || other.is_some())
+            .then(|| Text::new(format!("{} / {}", of(same), of(other))))
+    });
+    let wrong = cases.iter().any(|c| c.intact() == Some(false));
+    add("intact", "intact", if wrong { 0 } else { 6 }, Left, &|c| {
+        Some(match c.intact()? {
+            true => Text::new("yes").tone(Tone::Good),
+            false => Text::new("NO").tone(Tone::Bad),
+        })
+    });
+    add("CPU\ns", "CPU time", 9, Right, &|c| {
+        let s = c.median(|r| Some(r.cpu_seconds))?;
+        Some(Text::new(format!("{s:.1}")))
+    });
+    if out.len() == 1 {
+        out.push(Column {
+            title: "result".to_owned(),
+            label: "result",
+            rank: 0,
+            align: Left,
+            cells: vec![Text::none(); cases.len()],
+        });
+    }
+    for (row, _) in cases.iter().enumerate().filter(|(_, c)| c.failed()) {
+        out[1].cells[row] = Text::new("failed").tone(Tone::Bad);
+    }
+    out
+}
+
+fn share(c: &Case<'_>, order: &[String], packets: bool) -> Option<Text> {
+    let s = c.share(packets);
+    if s.is_empty() {
+        return None;
+    }
+    let field = if packets { "packet_share" } else { "share" };
+    let items = share_items(|a| s.get(a).copied(), order);
+    let mut paper = share_items(|a| c.paper(&format!("{field}.{a}")), order);
+    if paper.is_empty() {
+        return Some(Text::breakable(items, Vec::new()));
+    }
+    paper[0].insert_str(0, "(paper ");
+    if let Some(last) = paper.last_mut() {
+        last.push(')');
+    }
+    Some(Text::breakable(items, vec![paper]))
+}
+
+/// The table of outages: a row for each case and access that had any.
+pub(super) fn recoveries(cases: &[Case<'_>], order: &[String]) -> Option<Vec<Column>> {
+    let mut rows: Vec<[Text; 6]> = Vec::new();
+    for c in cases {
+        for a in order {
+            let all: Vec<_> = c.recoveries().filter(|r| r.access == *a).collect();
+            if all.is_empty() {
+                continue;
+            }
+            let back = Spread::of(all.iter().filter_map(|r| r.reuse_ms));
+            let gap = Spread::of(all.iter().filter_map(|r| r.gap_ms));
+            let never = all.iter().filter(|r| r.reuse_ms.is_none()).count();
+            rows.push([
+                Text::new(plain(c.name)),
+                Text::new(plain(a)),
+                Text::new(all.len().to_string()),
+                Text::new(spread_text(
+                    back,
+                    c.paper(&format!("recoveries.{a}.reuse_ms")),
+                )),
+                Text::new(never.to_string()).tone(if never > 0 { Tone::Bad } else { Tone::Plain }),
+                Text::new(spread_text(gap, None)),
+            ]);
+        }
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let titles = [
+        ("case", Align::Left),
+        ("access", Align::Left),
+        ("outages", Align::Right),
+        ("used again\nafter ms", Align::Right),
+        ("not used\nagain", Align::Right),
+        ("gap seen\nms", Align::Right),
+    ];
+    let columns = titles
+        .into_iter()
+        .enumerate()
+        .map(|(i, (title, align))| Column {
+            title: title.to_owned(),
+            label: "",
+            rank: 0,
+            align,
+            cells: rows.iter().map(|r| r[i].clone()).collect(),
+        });
+    Some(columns.collect())
+}
+
+/// A number of the paper with the name and unit of its field.
+pub(super) fn paper_value(field: &str, value: f64) -> String {
+    let v = short(value);
+    match field {
+        "goodput_mbps" => format!("{v} Mbit/s"),
+        "latency_ms.mean" => format!("{v} ms"),
+        "completion_s" => format!("{v} s"),
+        "gap_ms" => format!("gap {v} ms"),
+        _ if field.starts_with("latency_ms.") => format!("{} {v} ms", plain(&field[11..])),
+        _ => match field
+            .strip_prefix("share.")
+            .or(field.strip_prefix("packet_share."))
+        {
+            Some(a) => format!("{} {}", plain(a), percent(value, false)),
+            None => format!("{} {v}", plain(field)),
+        },
+    }
+}
