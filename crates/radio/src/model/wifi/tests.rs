@@ -8,6 +8,8 @@ use super::*;
 use crate::model::{Medium, MediumStats, StationStats};
 
 mod behaviour;
+mod contention;
+mod network;
 mod phy;
 
 const IP_BYTES: u32 = 1500;

@@ -69,8 +69,8 @@ fn packets_are_given_up_at_the_retry_limit() {
     assert_eq!((only.delivered_packets, queues.delivered.len()), (0, 0));
     assert_eq!(only.dropped_packets, only.attempts / 7);
     assert_eq!(only.dropped_packets, queues.dropped);
-    // Windows of 15, 31, ... 1023 slots: 1004.5 slots in the mean for seven tries.
-    let cycle = 7.0 * (G_AIR + G_REPLY + G_DIFS).as_secs_f64() + 1012.5 * 9e-6 - 8.0 * 4.5e-6;
+    // Windows of 15, 31, ... 1023: 1012.5 slots in the mean for seven tries.
+    let cycle = 7.0 * (G_AIR + G_REPLY + G_DIFS).as_secs_f64() + 1012.5 * G_SLOT.as_secs_f64();
     let cycles = only.dropped_packets as f64 * cycle;
     assert!((cycles - 10.0).abs() < 0.3, "{cycles}");
 
