@@ -1,4 +1,5 @@
 //! Emulated radio links: pure models, and the real-time loop that joins
 //! network namespaces over them.
 
+pub mod emulator;
 pub mod model;

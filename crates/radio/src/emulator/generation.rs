@@ -1,0 +1,104 @@
+//! The models since one epoch, on the monotonic clock.
+
+use anyhow::{Context, Result};
+use braid_core::{Time, seed};
+use rand::RngExt;
+
+use super::config::{EmulatorConfig, StationConfig, StationLinkConfig, Tuning};
+use super::outbox::Outbox;
+use crate::model::wifi::Dcf;
+use crate::model::{LinkChange, LinkId, Network, StationLink, Train};
+
+/// A network of models and the time at which its time zero lies.
+#[derive(Debug)]
+pub(crate) struct Generation {
+    pub(crate) network: Network,
+    /// Link by the index that the loop uses.
+    ids: Vec<LinkId>,
+    /// `CLOCK_MONOTONIC`, nanoseconds.
+    base: u64,
+    tuning: Tuning,
+}
+
+impl Generation {
+    /// Models of the links of `config`, in the order of [`link_names`].
+    pub(crate) fn new(config: &EmulatorConfig, base: u64) -> Result<Self> {
+        let mut network = Network::new(config.seed);
+        let tuning = config.tuning;
+        let mut ids = Vec::new();
+        for p in &config.paths {
+            for (name, spec) in [("down", &p.down), ("up", &p.up)] {
+                ids.push(network.add_link(&format!("{}.{name}", p.name), &tuning.link(spec)));
+            }
+        }
+        for m in &config.media {
+            // Each medium draws from a stream of its own.
+            let seed = seed::stream(config.seed, &format!("medium/{}", m.name)).random();
+            let medium = Dcf::new(&m.wifi, m.stations.len(), seed)
+                .with_context(|| format!("medium \"{}\"", m.name))?;
+            let station = |s: &StationConfig| {
+                let link = |l: &StationLinkConfig| StationLink {
+                    // The configuration was checked: the link exists.
+                    link: network.link(&l.link).unwrap_or(LinkId(u32::MAX)),
+                    phy_mbps: l.phy_mbps,
+                };
+                s.links.iter().map(link).collect()
+            };
+            let stations = m.stations.iter().map(station).collect();
+            network.add_medium(&m.name, Box::new(medium), stations);
+        }
+        Ok(Self {
+            network,
+            ids,
+            base,
+            tuning,
+        })
+    }
+
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub(crate) fn id(&self, link: usize) -> Option<LinkId> {
+        self.ids.get(link).copied()
+    }
+
+    pub(crate) fn monotonic(&self, t: Time) -> u64 {
+        self.base.saturating_add(t.as_nanos())
+    }
+
+    pub(crate) fn time(&self, monotonic: u64) -> Time {
+        Time::from_nanos(monotonic.saturating_sub(self.base))
+    }
+
+    pub(crate) fn next_event(&self) -> Option<u64> {
+        self.network.next_event().map(|t| self.monotonic(t))
+    }
+
+    pub(crate) fn enqueue(&mut self, link: usize, now: u64, train: Train, out: &mut Outbox) {
+        let now = self.time(now);
+        // The loop's links are this network's, in the same order.
+        self.network
+            .enqueue(self.ids[link], now, train, &mut out.since(self.base));
+    }
+
+    pub(crate) fn advance(&mut self, now: u64, out: &mut Outbox) {
+        let now = self.time(now);
+        self.network.advance(now, &mut out.since(self.base));
+    }
+
+    pub(crate) fn apply(&mut self, link: LinkId, at: Time, change: LinkChange, out: &mut Outbox) {
+        let change = self.tuning.change(change);
+        self.network
+            .apply(link, at, &change, &mut out.since(self.base));
+    }
+}
+
+/// Names of the links of `config`: down and up of each path.
+pub(crate) fn link_names(config: &EmulatorConfig) -> Vec<String> {
+    config
+        .paths
+        .iter()
+        .flat_map(|p| [format!("{}.down", p.name), format!("{}.up", p.name)])
+        .collect()
+}

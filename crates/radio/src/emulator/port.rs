@@ -1,0 +1,90 @@
+//! Where super-packets come from and go to.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::uio::writev;
+use nix::unistd::{read, write};
+
+use super::vnet::Framing;
+use super::{tun, veth};
+
+/// One end of a path: a TUN device or a packet socket, non-blocking.
+#[derive(Debug)]
+pub(crate) struct Port {
+    fd: OwnedFd,
+    framing: Framing,
+}
+
+/// What came of an attempt to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// This many bytes.
+    Bytes(usize),
+    /// Nothing there now.
+    Empty,
+    /// The device is gone for good.
+    Gone(Errno),
+}
+
+impl Port {
+    pub(crate) fn new(fd: OwnedFd, framing: Framing) -> Self {
+        Self { fd, framing }
+    }
+
+    pub(crate) fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Reads one super-packet with its virtio-net header.
+    pub(crate) fn read(&self, buf: &mut [u8]) -> Read {
+        loop {
+            return match read(&self.fd, buf) {
+                Ok(0) => Read::Gone(Errno::ENODEV),
+                Ok(n) => Read::Bytes(n),
+                Err(Errno::EINTR) => continue,
+                // A packet socket says once that its interface went down and
+                // works on when that is up again.
+                Err(
+                    Errno::EAGAIN | Errno::ENETDOWN | Errno::EIO | Errno::ENOBUFS | Errno::ENOMEM,
+                ) => Read::Empty,
+                Err(e) => Read::Gone(e),
+            };
+        }
+    }
+
+    /// Writes a super-packet as it was read.
+    pub(crate) fn write(&self, packet: &[u8]) -> nix::Result<()> {
+        retry(|| write(&self.fd, packet))
+    }
+
+    /// Writes a super-packet of new headers and a payload.
+    pub(crate) fn write_parts(&self, headers: &[u8], payload: &[u8]) -> nix::Result<()> {
+        retry(|| writev(&self.fd, &[IoSlice::new(headers), IoSlice::new(payload)]))
+    }
+
+    /// Gives or takes the carrier that this end's host sees.
+    pub(crate) fn set_carrier(&self, on: bool) -> io::Result<()> {
+        match self.framing {
+            Framing::Ip => tun::set_carrier(self.fd.as_fd(), on),
+            Framing::Ethernet { .. } => veth::set_up(self.fd.as_fd(), on),
+        }
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn retry(mut f: impl FnMut() -> nix::Result<usize>) -> nix::Result<()> {
+    loop {
+        return match f() {
+            Ok(_) => Ok(()),
+            Err(Errno::EINTR) => continue,
+            Err(e) => Err(e),
+        };
+    }
+}
