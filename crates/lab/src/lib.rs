@@ -1,5 +1,6 @@
 //! The lab: turns a scenario into namespaces, emulated radios, traffic,
 //! measurements, a table and a report.
 
+pub mod error;
 pub mod report;
 pub mod summary;
