@@ -4,3 +4,4 @@
 pub mod error;
 pub mod report;
 pub mod summary;
+pub mod topology;
