@@ -1,19 +1,24 @@
+//! Topologies: namespaces joined by emulated links, the processes in them,
 //! and leaving nothing behind.
 //!
 //! ```text
 //!   device namespace                                  proxy namespace
+//!   nr    10.77.1.2/30 [port]  emulator process [port] 10.77.1.1/30 cpe-nr
+//!   wifi  10.77.2.2/30 [port]  emulator process [port] 10.77.2.1/30 cpe-wifi
 //!   rule: from 10.77.k.2 -> table 1000+k              lo: 10.77.0.1/32
 //! ```
 
 mod addressing;
 mod build;
 mod busy;
+mod child_setup;
 mod links;
 mod live;
 mod names;
 mod namespace;
 mod netlink;
 mod ports;
+mod process;
 mod rights;
 mod spec;
 mod sysctl;
@@ -23,4 +28,5 @@ pub use build::{Access, Device, Interface, Topology};
 pub use links::AccessPorts;
 pub use namespace::Namespace;
 pub use ports::{Port, PortKind, tun_usable};
+pub use process::{Child, Exit, LineSink, RUN_VARIABLE, Spawn, Stream};
 pub use spec::{AccessSpec, DeviceSpec, PortChoice, TopologySpec};
