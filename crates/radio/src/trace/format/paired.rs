@@ -1,0 +1,46 @@
+//! Seconds, 5G Mbit/s and 4G Mbit/s of one drive, separated by white space, as
+//! in the artifact of "A Variegated Look at 5G in the Wild" (SIGCOMM 2021).
+
+use super::super::error::LineError;
+use super::super::samples::{Policy, Samples};
+use super::{Parsed, lines, quote, seconds, text, value};
+
+pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, LineError> {
+    let mut samples = Samples::new(vec!["nr".into(), "lte".into()], Policy::Recorded);
+    for (line, bytes) in lines(bytes) {
+        let t = text(line, bytes)?.trim();
+        if t.is_empty() || t.starts_with('#') {
+            continue;
+        }
+        let mut f = t.split_whitespace();
+        let (Some(at), Some(nr), Some(lte), None) = (f.next(), f.next(), f.next(), f.next()) else {
+            return Err(LineError::at(
+                line,
+                format!("{}: expected seconds, 5G Mbit/s and 4G Mbit/s", quote(t)),
+            ));
+        };
+        let at = seconds(line, at)?;
+        let values = [
+            value(line, nr, 1.0, "Mbit/s")?,
+            value(line, lte, 1.0, "Mbit/s")?,
+        ];
+        samples.push(line, at, values.into_iter())?;
+    }
+    Parsed::of(samples, Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Trace;
+    use super::*;
+
+    #[test]
+    fn reads_pairs() {
+        let t = Trace::parse(b"1.0\t361\t32.0\n2.0\t703\t44.5\n", None).unwrap();
+        assert_eq!((t.columns(), t.samples()), (vec!["nr", "lte"], 2));
+        let e = parse(b"1.0 361\n").err().unwrap();
+        assert_eq!(e.line, Some(1));
+        let e = parse(b"1.0 361 2\n2.0 slow 2\n").err().unwrap();
+        assert!(e.line == Some(2) && e.msg.contains("\"slow\""), "{e}");
+    }
+}
