@@ -2,6 +2,23 @@
 //! best effort only): a [`Medium`](super::Medium) whose stations contend.
 //!
 //! What is modelled and what is not: `docs/wifi.md`.
+//!
+//! ```
+//! use braid_core::Time;
+//! use braid_radio::model::Medium;
+//! use braid_radio::model::wifi::{Dcf, Queues, Standard, WifiSpec};
+//!
+//! // An access point that always has a packet for a device, and the device likewise.
+//! let mut queues = Queues::new(2, 1);
+//! queues.saturate(0, 0, 1500);
+//! queues.saturate(1, 0, 1500);
+//! let mut channel = Dcf::new(&WifiSpec::new(Standard::G), 2, 1)?;
+//! channel.advance(Time::from_nanos(10_000_000_000), &mut queues);
+//! let stats = channel.stats();
+//! assert!(stats.collisions as f64 / stats.rounds as f64 > 0.04);
+//! assert!((0.79..0.82).contains(&(stats.busy.as_secs_f64() / 10.0)));
+//! # Ok::<(), braid_radio::model::wifi::WifiError>(())
+//! ```
 
 mod dcf;
 mod modes;

@@ -51,7 +51,7 @@ fn collided(stats: &MediumStats) -> f64 {
 #[test]
 fn saturation_matches_bianchi() {
     println!(
-        "| channel | stations | Bianchi, Mbit/s | refined | here | collided: Bianchi | refined | here | busy: refined | here |"
+        "\n| channel | stations | Bianchi, Mbit/s | refined | here | collided: Bianchi | refined | here | busy: refined | here |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     let mut single = WifiSpec::new(Standard::N);
@@ -116,7 +116,7 @@ fn one_slow_station_slows_all() {
     let spec = WifiSpec::new(Standard::B);
     let seconds = 120.0;
     println!(
-        "| stations | all at 11, each | one at 1: Heusse | Bianchi | slow here | fast here | slow's air |"
+        "\n| stations | all at 11, each | one at 1: Heusse | Bianchi | slow here | fast here | slow's air |"
     );
     println!("|--:|--:|--:|--:|--:|--:|--:|");
     for n in [2, 3, 5] {

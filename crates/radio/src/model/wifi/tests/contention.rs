@@ -122,7 +122,7 @@ fn download(uplink: Option<Uplink>, laptops: usize, laptop_mbps: f64, seconds: f
 #[test]
 fn contention_takes_from_the_download() {
     println!(
-        "| laptops | at Mbit/s | download, ACKs over | TCP Mbit/s | 32 MB beside LTE, s | UDP Mbit/s | channel busy | collisions | ACK ms | UDP ms |"
+        "\n| laptops | at Mbit/s | download, ACKs over | TCP Mbit/s | 32 MB beside LTE, s | UDP Mbit/s | channel busy | collisions | ACK ms | UDP ms |"
     );
     println!("|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|");
     let show = |n: usize, rate: f64, uplink: Option<Uplink>| {
