@@ -5,6 +5,7 @@
 //! a cause.
 
 mod change;
+mod check;
 mod codel;
 mod delay;
 mod line;
@@ -26,6 +27,7 @@ pub mod wifi;
 #[cfg(test)]
 mod tests;
 
+pub use check::SpecError;
 pub use medium::{Head, Medium, MediumStats, StationStats, Stations};
 pub use network::{LinkId, Network, StationLink};
 pub use spec::{
