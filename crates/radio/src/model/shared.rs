@@ -119,7 +119,10 @@ impl View<'_> {
             each(&mut self.links[i], w, self.sink);
         }
         if let Some(station) = self.stations.get_mut(s) {
-            station.turn(self.links);
+            // Another's turn goes on.
+            if station.turn == receiver as usize {
+                station.turn(self.links);
+            }
         }
     }
 }
