@@ -7,6 +7,8 @@ use braid_core::{Rate, Time};
 use super::{DropCause, LinkId, LinkSpec, Network, RateSpec, Sink, Span, Train};
 
 mod exact;
+mod load;
+mod media;
 mod random;
 
 const MS: Duration = Duration::from_millis(1);

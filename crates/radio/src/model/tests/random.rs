@@ -4,7 +4,10 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::super::{DelaySpec, InFlight, JitterSpec, LinkChange, LinkStats, LossSpec, QueueSpec};
+use super::super::wifi::Dcf;
+use super::super::{
+    DelaySpec, InFlight, JitterSpec, LinkChange, LinkStats, LossSpec, QueueSpec, StationLink,
+};
 use super::*;
 
 const LINKS: usize = 3;
@@ -187,14 +190,23 @@ fn balance(s: &LinkStats) -> u64 {
     s.queue_packets + s.in_flight_packets + s.out_packets + s.drops.total()
 }
 
-/// Runs `steps`, then lets everything drain.
-fn run(specs: &[LinkSpec], steps: &[Step], seed: u64, polls: Polls) -> Log {
+/// Runs `steps`, then lets everything drain; over Wi-Fi, the last link up.
+fn run(specs: &[LinkSpec], steps: &[Step], seed: u64, wifi: bool, polls: Polls) -> Log {
     let mut net = Network::new(seed);
     let links: Vec<LinkId> = specs
         .iter()
         .enumerate()
         .map(|(i, spec)| net.add_link(&format!("link {i}"), spec))
         .collect();
+    if wifi {
+        let spec = serde_json::from_str(r#"{"standard": "802.11n"}"#).unwrap();
+        let at = |i: usize| StationLink {
+            link: links[i],
+            phy_mbps: [None, Some(6.5), Some(26.0)][i],
+        };
+        let dcf = Dcf::new(&spec, 2, seed).unwrap();
+        net.add_medium("cell", Box::new(dcf), vec![vec![at(0), at(1)], vec![at(2)]]);
+    }
     let mut log = Log::default();
     let mut last = 0;
     for (at, link, op) in steps {
@@ -247,8 +259,8 @@ fn sorted(mut log: Log) -> Log {
 
 proptest! {
     #[test]
-    fn every_packet_comes_out_once((specs, steps) in any_run(true), seed: u64) {
-        let log = run(&specs, &steps, seed, Polls::Every(777_777));
+    fn every_packet_comes_out_once((specs, steps) in any_run(true), seed: u64, wifi: bool) {
+        let log = run(&specs, &steps, seed, wifi, Polls::Every(777_777));
         let mut seen: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
         let dropped = log.dropped.iter().map(|(s, _)| s);
         for s in log.delivered.iter().map(|(_, s)| s).chain(dropped) {
@@ -271,8 +283,8 @@ proptest! {
     }
 
     #[test]
-    fn packets_stay_in_order((specs, steps) in any_run(false), seed: u64) {
-        let log = run(&specs, &steps, seed, Polls::Late);
+    fn packets_stay_in_order((specs, steps) in any_run(false), seed: u64, wifi: bool) {
+        let log = run(&specs, &steps, seed, wifi, Polls::Late);
         let link_of: HashMap<u32, usize> = steps
             .iter()
             .filter_map(|(_, link, op)| match op {
@@ -288,11 +300,11 @@ proptest! {
 
     #[test]
     fn the_outcome_does_not_depend_on_when_it_is_asked_for(
-        (specs, steps) in any_run(true), seed: u64, every in 1000u64..3_000_000,
+        (specs, steps) in any_run(true), seed: u64, wifi: bool, every in 1000u64..3_000_000,
     ) {
-        let late = sorted(run(&specs, &steps, seed, Polls::Late));
-        let exact = sorted(run(&specs, &steps, seed, Polls::Exact));
+        let late = sorted(run(&specs, &steps, seed, wifi, Polls::Late));
+        let exact = sorted(run(&specs, &steps, seed, wifi, Polls::Exact));
         prop_assert_eq!(&late, &exact);
-        prop_assert_eq!(&late, &sorted(run(&specs, &steps, seed, Polls::Every(every))));
+        prop_assert_eq!(&late, &sorted(run(&specs, &steps, seed, wifi, Polls::Every(every))));
     }
 }
