@@ -5,3 +5,4 @@ pub mod error;
 pub mod report;
 pub mod summary;
 pub mod topology;
+pub mod traffic;

@@ -1,0 +1,477 @@
+//! What one end of the traffic is told to do.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use braid_core::{Rate, Time};
+use serde::{Deserialize, Serialize};
+
+use super::error::{Result, TrafficError};
+
+/// Bytes of a paced message that are not payload; see [`super::message`].
+pub const MESSAGE_HEADER_BYTES: u32 = 32;
+/// The longest paced message over a stream, bytes.
+pub const MESSAGE_MAX_BYTES: u32 = 1 << 20;
+/// The longest UDP payload over IPv4, bytes.
+const DATAGRAM_MAX_BYTES: u32 = 65_507;
+
+/// One end of one connection: both ends get the same values but for `role`,
+/// `address` and `local`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrafficSpec {
+    /// Which end this is. The client runs on the device, the server at the proxy.
+    pub role: Role,
+    /// Where the server listens (port 0: any free one, told in the event
+    /// `ready`), or where the client connects to.
+    pub address: SocketAddr,
+    /// The client's own address; source-routing then picks the access.
+    #[serde(default)]
+    pub local: Option<IpAddr>,
+    /// Transport protocol.
+    #[serde(default)]
+    pub transport: Transport,
+    /// Congestion control of this end's socket; `None`: the system's default.
+    #[serde(default)]
+    pub cc: Option<String>,
+    /// What is sent.
+    pub traffic: Kind,
+    /// Who sends. Request-response goes both ways whatever is said here; video
+    /// is always down.
+    #[serde(default)]
+    pub direction: Direction,
+    /// When the payload starts, ns of `CLOCK_MONOTONIC`. The server's value
+    /// counts and is told to the client; `None`: when they have met.
+    #[serde(default)]
+    pub start_ns: Option<Time>,
+    /// Time after the start that is not measured, s. Ignored for a transfer of
+    /// a fixed size, which is measured from its start to its last byte.
+    #[serde(rename = "warmup_s", with = "seconds", default)]
+    pub warmup: Duration,
+    /// From start to end, warm-up included, s. For a transfer of a fixed size
+    /// the time limit.
+    #[serde(rename = "duration_s", with = "seconds")]
+    pub duration: Duration,
+    /// How long to wait for the other end before the start, s.
+    #[serde(rename = "setup_s", with = "seconds", default = "default_setup")]
+    pub setup: Duration,
+    /// How long to wait for late data and for the other end's goodbye after
+    /// the end, s.
+    #[serde(rename = "grace_s", with = "seconds", default = "default_grace")]
+    pub grace: Duration,
+    /// `SO_SNDBUF`, bytes; `None`: the kernel tunes it.
+    #[serde(default)]
+    pub sndbuf: Option<u32>,
+    /// `SO_RCVBUF`, bytes; `None`: the kernel tunes it.
+    #[serde(default)]
+    pub rcvbuf: Option<u32>,
+    /// Seed of the payload.
+    #[serde(default)]
+    pub seed: u64,
+    /// File that gets every RTT or latency of this end as a row of CSV.
+    #[serde(default)]
+    pub csv: Option<PathBuf>,
+}
+
+fn default_setup() -> Duration {
+    Duration::from_secs(10)
+}
+
+fn default_grace() -> Duration {
+    Duration::from_secs(2)
+}
+
+/// Which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Connects; the device.
+    Client,
+    /// Listens; the proxy.
+    Server,
+}
+
+/// Transport protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// Multipath TCP (RFC 8684).
+    Mptcp,
+    /// UDP; constant bit rate only.
+    Udp,
+}
+
+/// Direction of the payload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From the server (proxy) to the client (device).
+    #[default]
+    Down,
+    /// From the client to the server.
+    Up,
+    /// Both at once, on one connection.
+    Both,
+}
+
+/// What is sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Kind {
+    /// As much as passes.
+    Bulk {
+        /// Size of the transfer (of each direction), bytes; `None`: for the
+        /// whole duration.
+        #[serde(default)]
+        bytes: Option<u64>,
+    },
+    /// One question at a time, like netperf's TCP_RR.
+    RequestResponse {
+        /// Length of a question.
+        #[serde(default = "one")]
+        request_bytes: u32,
+        /// Length of an answer.
+        #[serde(default = "one")]
+        response_bytes: u32,
+    },
+    /// Messages at a constant rate.
+    Cbr {
+        /// Payload rate of messages, headers of the transport not counted.
+        rate: Rate,
+        /// Length of a message, from [`MESSAGE_HEADER_BYTES`].
+        message_bytes: u32,
+    },
+    /// A video session in the manner of DASH.
+    Video {
+        /// Bit rates on offer, ascending; one: a session of fixed quality.
+        bitrates: Vec<Rate>,
+        /// Playing time of a segment, s.
+        #[serde(rename = "segment_s", with = "seconds")]
+        segment: Duration,
+        /// Playing time that the player keeps buffered, s.
+        #[serde(rename = "buffer_s", with = "seconds")]
+        buffer: Duration,
+        /// Playing time buffered before it starts, and starts again after a
+        /// stall, s.
+        #[serde(rename = "startup_s", with = "seconds")]
+        startup: Duration,
+    },
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Kind {
+    /// As `summary.json` calls it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Bulk { .. } => "bulk",
+            Self::RequestResponse { .. } => "request-response",
+            Self::Cbr { .. } => "cbr",
+            Self::Video { .. } => "video",
+        }
+    }
+}
+
+impl TrafficSpec {
+    /// A specification of `traffic` with defaults for all that has one.
+    pub fn new(role: Role, address: SocketAddr, traffic: Kind, duration: Duration) -> Self {
+        Self {
+            role,
+            address,
+            local: None,
+            transport: Transport::default(),
+            cc: None,
+            traffic,
+            direction: Direction::default(),
+            start_ns: None,
+            warmup: Duration::ZERO,
+            duration,
+            setup: default_setup(),
+            grace: default_grace(),
+            sndbuf: None,
+            rcvbuf: None,
+            seed: 0,
+            csv: None,
+        }
+    }
+
+    /// Reads JSON and checks it.
+    ///
+    /// # Errors
+    /// Not JSON, an unknown or missing field, or a value out of range.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let spec: Self =
+            serde_json::from_str(text).map_err(|e| TrafficError::Spec(e.to_string()))?;
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// Whether this end sends payload.
+    pub fn sends(&self) -> bool {
+        match (&self.traffic, self.direction) {
+            (Kind::RequestResponse { .. }, _) | (_, Direction::Both) => true,
+            (Kind::Video { .. }, _) | (_, Direction::Down) => self.role == Role::Server,
+            (_, Direction::Up) => self.role == Role::Client,
+        }
+    }
+
+    /// Whether this end receives payload.
+    pub fn receives(&self) -> bool {
+        let other = match self.role {
+            Role::Client => Role::Server,
+            Role::Server => Role::Client,
+        };
+        Self {
+            role: other,
+            ..self.clone()
+        }
+        .sends()
+    }
+
+    /// Label of the payload stream that this end sends.
+    pub(crate) fn tx_label(&self) -> &'static str {
+        match self.role {
+            Role::Server => "down",
+            Role::Client => "up",
+        }
+    }
+
+    /// Label of the payload stream that this end receives.
+    pub(crate) fn rx_label(&self) -> &'static str {
+        match self.role {
+            Role::Server => "up",
+            Role::Client => "down",
+        }
+    }
+
+    /// Size of the transfer, if it is fixed.
+    pub(crate) fn fixed_bytes(&self) -> Option<u64> {
+        match self.traffic {
+            Kind::Bulk { bytes } => bytes,
+            _ => None,
+        }
+    }
+
+    /// A number that both ends of the same traffic have in common (FNV-1a).
+    pub(crate) fn digest(&self) -> u64 {
+        let common = format!(
+            "{:?} {:?} {:?} {:?} {}",
+            self.traffic, self.direction, self.warmup, self.duration, self.seed
+        );
+        common.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    }
+
+    /// Checks what types do not.
+    ///
+    /// # Errors
+    /// [`TrafficError::Spec`] that names the field and what it may be.
+    pub fn check(&self) -> Result<()> {
+        let bad = |m: String| Err(TrafficError::Spec(m));
+        if self.duration.is_zero() {
+            return bad("duration_s is 0; expected more than 0".into());
+        }
+        if self.fixed_bytes().is_none() && self.warmup >= self.duration {
+            return bad(format!(
+                "warmup_s is {} and duration_s {}; nothing is left to measure",
+                self.warmup.as_secs_f64(),
+                self.duration.as_secs_f64()
+            ));
+        }
+        if let Some(local) = self.local
+            && local.is_ipv4() != self.address.is_ipv4()
+        {
+            return bad(format!(
+                "local address {local} and address {} are not of one IP version",
+                self.address
+            ));
+        }
+        if self.transport == Transport::Udp && !matches!(self.traffic, Kind::Cbr { .. }) {
+            return bad(format!(
+                "{} traffic needs a stream; over udp only cbr is possible",
+                self.traffic.name()
+            ));
+        }
+        match &self.traffic {
+            Kind::Bulk { bytes: Some(0) } => bad("bytes is 0; expected more than 0".into()),
+            Kind::Bulk { .. } => Ok(()),
+            Kind::RequestResponse {
+                request_bytes,
+                response_bytes,
+            } => {
+                if *request_bytes == 0 || *response_bytes == 0 {
+                    return bad("request_bytes and response_bytes must be at least 1".into());
+                }
+                Ok(())
+            }
+            Kind::Cbr {
+                rate,
+                message_bytes,
+            } => {
+                let most = match self.transport {
+                    Transport::Udp => DATAGRAM_MAX_BYTES,
+                    Transport::Tcp | Transport::Mptcp => MESSAGE_MAX_BYTES,
+                };
+                if !(MESSAGE_HEADER_BYTES..=most).contains(message_bytes) {
+                    return bad(format!(
+                        "message_bytes is {message_bytes}; expected {MESSAGE_HEADER_BYTES} (its \
+                         header) to {most}"
+                    ));
+                }
+                if *rate == Rate::ZERO {
+                    return bad("rate is 0; expected more than 0".into());
+                }
+                Ok(())
+            }
+            Kind::Video {
+                bitrates,
+                segment,
+                buffer,
+                startup,
+            } => {
+                if self.direction != Direction::Down {
+                    return bad("video goes down (from server to client) only".into());
+                }
+                if bitrates.is_empty()
+                    || bitrates[0] == Rate::ZERO
+                    || !bitrates.is_sorted_by(|a, b| a < b)
+                {
+                    return bad("bitrates must be positive and ascending, at least one".into());
+                }
+                if segment.is_zero() || buffer < segment || startup > buffer {
+                    return bad(format!(
+                        "segment_s is {}, buffer_s {}, startup_s {}; expected 0 < segment_s <= \
+                         buffer_s and startup_s <= buffer_s",
+                        segment.as_secs_f64(),
+                        buffer.as_secs_f64(),
+                        startup.as_secs_f64()
+                    ));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Durations as seconds, with a fraction.
+mod seconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_f64(d.as_secs_f64())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
+        /// 30 days: times computed from it stay far from overflow.
+        const MOST: f64 = 30.0 * 86_400.0;
+        let v = f64::deserialize(d)?;
+        if (0.0..=MOST).contains(&v) {
+            Ok(Duration::from_secs_f64(v))
+        } else {
+            Err(de::Error::custom(format!(
+                "{v} is not valid: expected seconds from 0 to {MOST}"
+            )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = r#""role":"client","address":"10.77.0.1:5001","duration_s":2.5"#;
+
+    fn read(rest: &str) -> Result<TrafficSpec> {
+        TrafficSpec::from_json(&format!("{{{BASE},{rest}}}"))
+    }
+
+    #[test]
+    fn reads_each_kind_and_writes_it_back() {
+        for kind in [
+            r#"{"kind":"bulk"}"#,
+            r#"{"kind":"bulk","bytes":64000000}"#,
+            r#"{"kind":"request-response"}"#,
+            r#"{"kind":"request-response","request_bytes":100,"response_bytes":1000}"#,
+            r#"{"kind":"cbr","rate":4000000,"message_bytes":1200}"#,
+            r#"{"kind":"video","bitrates":[1000000,4000000],"segment_s":2,"buffer_s":30,"startup_s":4}"#,
+        ] {
+            let s = read(&format!(r#""traffic":{kind}"#)).unwrap();
+            let text = serde_json::to_string(&s).unwrap();
+            assert_eq!(TrafficSpec::from_json(&text).unwrap(), s, "{text}");
+        }
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for (rest, word) in [
+            (r#""traffic":{"kind":"bulk","byte":1}"#, "byte"),
+            (r#""traffic":{"kind":"bulk"},"colour":1"#, "colour"),
+            (r#""traffic":{"kind":"bulk","bytes":0}"#, "bytes"),
+            (r#""traffic":{"kind":"bulk"},"warmup_s":3"#, "warmup_s"),
+            (r#""traffic":{"kind":"bulk"},"warmup_s":-1"#, "seconds"),
+            (r#""traffic":{"kind":"bulk"},"transport":"udp"}"#, ""),
+            (r#""traffic":{"kind":"bulk"},"transport":"udp""#, "udp"),
+            (r#""traffic":{"kind":"bulk"},"local":"::1""#, "IP version"),
+            (
+                r#""traffic":{"kind":"cbr","rate":1,"message_bytes":31}"#,
+                "message_bytes",
+            ),
+            (
+                r#""traffic":{"kind":"cbr","rate":0,"message_bytes":99}"#,
+                "rate",
+            ),
+            (
+                r#""traffic":{"kind":"request-response","request_bytes":0}"#,
+                "request_bytes",
+            ),
+            (
+                r#""traffic":{"kind":"video","bitrates":[2,1],"segment_s":2,"buffer_s":9,"startup_s":4}"#,
+                "ascending",
+            ),
+            (
+                r#""traffic":{"kind":"video","bitrates":[1],"segment_s":2,"buffer_s":1,"startup_s":1}"#,
+                "segment_s",
+            ),
+        ] {
+            let e = read(rest).unwrap_err();
+            assert!(e.to_string().contains(word), "{rest}: {e}");
+            assert_eq!(e.exit_status(), 2);
+        }
+    }
+
+    #[test]
+    fn ends_agree_on_who_sends() {
+        let mut s = read(r#""traffic":{"kind":"bulk"}"#).unwrap();
+        for (d, client) in [
+            (Direction::Down, (false, true)),
+            (Direction::Up, (true, false)),
+            (Direction::Both, (true, true)),
+        ] {
+            s.direction = d;
+            s.role = Role::Client;
+            assert_eq!((s.sends(), s.receives()), client);
+            s.role = Role::Server;
+            assert_eq!((s.receives(), s.sends()), client);
+        }
+    }
+
+    #[test]
+    fn digest_is_common_to_both_ends_only() {
+        let a = read(r#""traffic":{"kind":"bulk"}"#).unwrap();
+        let mut b = a.clone();
+        b.role = Role::Server;
+        b.address = "[::]:0".parse().unwrap();
+        assert_eq!(a.digest(), b.digest());
+        b.seed = 1;
+        assert_ne!(a.digest(), b.digest());
+    }
+}

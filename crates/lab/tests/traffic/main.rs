@@ -1,0 +1,63 @@
+//! Traffic between real processes over the loopback of a private network
+//! namespace. Without the harness, because the test binary is also the traffic
+//! process (`__traffic --spec ...`), as `braid` is in a lab.
+
+mod bulk;
+mod failure;
+mod pair;
+mod request_response;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use braid_lab::traffic;
+use nix::sched::{CloneFlags, unshare};
+use rtnetlink::LinkUnspec;
+
+type Test = (&'static str, fn());
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [sub, flag, spec] = &args[..]
+        && sub == "__traffic"
+        && flag == "--spec"
+    {
+        return traffic::main(spec).into();
+    }
+    if args.iter().any(|a| a == "--list") {
+        return ExitCode::SUCCESS;
+    }
+    let wanted = args.iter().find(|a| !a.starts_with('-'));
+    if let Err(why) = private_namespace() {
+        println!("skipped: no private network namespace ({why}); run as root");
+        return ExitCode::SUCCESS;
+    }
+    let mut failed = 0;
+    for (name, test) in [bulk::TESTS, request_response::TESTS, failure::TESTS].concat() {
+        if wanted.is_some_and(|w| !name.contains(w.as_str())) {
+            continue;
+        }
+        let ok = catch_unwind(AssertUnwindSafe(test)).is_ok();
+        println!("test {name} ... {}", if ok { "ok" } else { "FAILED" });
+        failed += u8::from(!ok);
+    }
+    ExitCode::from(u8::from(failed > 0))
+}
+
+/// Moves this process into a network namespace of its own, with loopback up.
+fn private_namespace() -> Result<(), String> {
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|e| e.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .map_err(|e| e.to_string())?;
+    runtime.block_on(async {
+        let (connection, handle, _) = rtnetlink::new_connection().map_err(|e| e.to_string())?;
+        let connection = tokio::spawn(connection);
+        // The loopback device is the first of every namespace.
+        let up = LinkUnspec::new_with_index(1).up().build();
+        let done = handle.link().set(up).execute().await;
+        connection.abort();
+        done.map_err(|e| e.to_string())
+    })
+}
