@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use netlink_packet_core::NetlinkBuffer;
 use netlink_sys::{Socket, SocketAddr as NetlinkAddr};
+use tokio::io::unix::AsyncFd;
 
 use crate::error::{Error, Result};
 use crate::nl::attr::{self, Attrs};
@@ -218,6 +219,40 @@ impl EventSocket {
             rest = rest.get(taken..).unwrap_or_default();
         }
         Ok(Batch::Events(events))
+    }
+}
+
+/// The same for tokio: waits without blocking the thread.
+#[derive(Debug)]
+pub struct AsyncEvents(AsyncFd<EventSocket>);
+
+impl AsyncEvents {
+    /// Subscribes, as [`EventSocket::open`]; inside a runtime with I/O.
+    ///
+    /// # Errors
+    /// As [`EventSocket::open`].
+    pub fn open() -> Result<Self> {
+        let events = crate::sockopt::wait_for(EventSocket::open()?)
+            .map_err(|e| Error::io("wait for the kernel's MPTCP events", e))?;
+        Ok(Self(events))
+    }
+
+    /// The next events, or that some were lost.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub async fn next(&mut self) -> Result<Batch> {
+        loop {
+            let mut ready = self
+                .0
+                .readable_mut()
+                .await
+                .map_err(|e| Error::io("wait for the kernel's MPTCP events", e))?;
+            match ready.get_inner_mut().read()? {
+                Batch::Nothing => ready.clear_ready(),
+                batch => return Ok(batch),
+            }
+        }
     }
 }
 

@@ -1,9 +1,14 @@
-//! The socket options for which no safe wrapper exists: the only unsafe code of
-//! this crate.
+//! The calls for which no safe wrapper exists: some socket options, and waiting
+//! for a descriptor under tokio. The only unsafe code of this crate.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::events::EventSocket;
 
 /// `SOL_MPTCP` of `linux/socket.h`.
 pub(crate) const SOL_MPTCP: libc::c_int = 284;
@@ -23,6 +28,14 @@ pub(crate) const MPTCP_INFO_LEN: usize = 256;
 pub(crate) fn borrow<T: AsRawFd>(owner: &T) -> BorrowedFd<'_> {
     // SAFETY: `owner` owns an open descriptor and outlives the borrow.
     unsafe { BorrowedFd::borrow_raw(owner.as_raw_fd()) }
+}
+
+/// Lets the runtime wait until events can be read.
+pub(crate) fn wait_for(events: EventSocket) -> io::Result<AsyncFd<EventSocket>> {
+    // SAFETY: an `EventSocket` owns one open socket from when it is made until it
+    // is dropped, and always names that one.
+    let registered = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
+    Ok(registered?)
 }
 
 /// Reads an option into `value` and says how many bytes the kernel wrote.

@@ -17,6 +17,10 @@ const MESH: EndpointFlags = EndpointFlags::SUBFLOW.union(EndpointFlags::FULLMESH
 
 /// Full-mesh endpoints on every access of the device; their ids in order.
 fn mesh(w: &World, accesses: u8) -> Vec<u8> {
+    endpoints(w, accesses, MESH)
+}
+
+fn endpoints(w: &World, accesses: u8, flags: EndpointFlags) -> Vec<u8> {
     w.proxy.run(|| {
         PathManager::open()
             .unwrap()
@@ -29,7 +33,7 @@ fn mesh(w: &World, accesses: u8) -> Vec<u8> {
         pm.set_limits(Limits::MAX).unwrap();
         (1..=accesses)
             .zip(indices)
-            .map(|(k, i)| pm.add(&Endpoint::new(device4(k), Some(i), MESH)).unwrap())
+            .map(|(k, i)| pm.add(&Endpoint::new(device4(k), Some(i), flags)).unwrap())
             .collect()
     })
 }
@@ -160,6 +164,30 @@ fn a_backup_is_told_to_the_peer_and_a_deleted_endpoint_closes_its_subflow() {
     pm.delete(ids[1]).unwrap();
     let c = with_subflows(&mut at_device, 1);
     assert_eq!(c.subflows[0].access.as_deref(), Some("access1"));
+    ask(&mut stream, 0);
+    server.join().unwrap();
+}
+
+#[test]
+fn a_connection_returns_to_an_access_whose_endpoint_is_added_again() {
+    let Some(w) = World::new(2) else { return };
+    let ids = endpoints(&w, 2, EndpointFlags::SUBFLOW);
+    let (mut stream, server) = connected(&w, 80, "cubic");
+    let mut at_device = w.device.run(|| Diag::open().unwrap());
+    let mut pm = w.device.run(|| PathManager::open().unwrap());
+    // The kernel joins further subflows once the first data has passed.
+    fetch(&mut stream, 100_000);
+    // Both the access that it began on, and the other.
+    for (k, id) in (1..).zip(ids) {
+        with_subflows(&mut at_device, 2);
+        let endpoint = pm.get(id).unwrap().unwrap();
+        pm.delete(id).unwrap();
+        let left = with_subflows(&mut at_device, 1);
+        assert_ne!(left.subflows[0].local.ip(), device4(k));
+        fetch(&mut stream, 100_000);
+        assert_eq!(pm.add(&endpoint).unwrap(), id);
+    }
+    with_subflows(&mut at_device, 2);
     ask(&mut stream, 0);
     server.join().unwrap();
 }

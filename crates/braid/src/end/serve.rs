@@ -1,0 +1,108 @@
+//! The control API: HTTP/JSON on a Unix socket (types: [`braid_core::api`]).
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path as UrlPath, Query, State as Shared};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, put};
+use axum::{Json, Router};
+use braid_core::api::{AccessChange, ApiError};
+use serde::Deserialize;
+use tokio::net::UnixListener;
+
+use super::EndError;
+use super::state::State;
+
+/// Listens at `path`. What a dead end left there is replaced.
+pub(super) fn listen(path: &Path) -> Result<UnixListener, EndError> {
+    let failed = |e: io::Error| {
+        EndError::Failed(format!("serve the control socket {}: {e}", path.display()))
+    };
+    match UnixStream::connect(path) {
+        Ok(_) => {
+            return Err(EndError::Failed(format!(
+                "the control socket {} is served by another process: stop it, or choose another",
+                path.display()
+            )));
+        }
+        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(failed)?;
+        }
+        // Not there, or not a socket: binding tells.
+        Err(_) => {}
+    }
+    UnixListener::bind(path).map_err(failed)
+}
+
+/// The routes of the API.
+pub(super) fn routes(state: Arc<State>) -> Router {
+    Router::new()
+        .route(
+            "/v1/status",
+            get(async |Shared(s): Shared<Arc<State>>| answer(s.status().await)),
+        )
+        .route(
+            "/v1/connections",
+            get(async |Shared(s): Shared<Arc<State>>| answer(s.connections())),
+        )
+        .route(
+            "/v1/counters",
+            get(async |Shared(s): Shared<Arc<State>>| answer(s.counters())),
+        )
+        .route("/v1/events", get(events))
+        .route("/v1/accesses/{name}", put(change))
+        .fallback(async || refuse(StatusCode::NOT_FOUND, "no such request".into()))
+        .with_state(state)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct After {
+    #[serde(default)]
+    after: u64,
+}
+
+async fn events(
+    Shared(state): Shared<Arc<State>>,
+    query: Result<Query<After>, axum::extract::rejection::QueryRejection>,
+) -> Response {
+    match query {
+        Ok(Query(After { after })) => Json(state.events(after)).into_response(),
+        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+    }
+}
+
+async fn change(
+    Shared(state): Shared<Arc<State>>,
+    UrlPath(name): UrlPath<String>,
+    body: Result<Json<AccessChange>, JsonRejection>,
+) -> Response {
+    match body {
+        Ok(Json(change)) => answer(state.change(&name, change).await),
+        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+    }
+}
+
+fn answer<T: serde::Serialize>(result: Result<T, EndError>) -> Response {
+    match result {
+        Ok(value) => Json(value).into_response(),
+        Err(e) => {
+            let status = match &e {
+                EndError::Unknown(_) => StatusCode::NOT_FOUND,
+                EndError::Refused(_) => StatusCode::CONFLICT,
+                EndError::Config(_) => StatusCode::BAD_REQUEST,
+                _ => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            refuse(status, e.to_string())
+        }
+    }
+}
+
+fn refuse(status: StatusCode, error: String) -> Response {
+    (status, Json(ApiError { error })).into_response()
+}

@@ -1,0 +1,3 @@
+//! The parts of the `braid` command.
+
+pub mod end;

@@ -1,0 +1,349 @@
+//! An engine end on each side of two accesses, spoken to over its control socket.
+
+#[path = "../../mptcp/tests/world/mod.rs"]
+mod world;
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+
+use braid::end::{EndError, run_until};
+use braid_core::api::{
+    AccessStatus, ApiError, Connections, Counters, Engine, Event, EventKind, Events, PathLimits,
+    Role, Status,
+};
+use braid_mptcp::pm::PathManager;
+use braid_mptcp::{socket, support};
+use serde::de::DeserializeOwned;
+use world::{Ns, World, ask, device4, eventually, fetch, service};
+
+const ACCESSES: [&str; 2] = ["nr", "wifi"];
+
+fn config(directory: &Path, role: &str, engine: &str) -> PathBuf {
+    let mut text = format!("engine = \"{engine}\"\nrole = \"{role}\"\nproxy = \"10.77.0.1\"\n");
+    // So that a connection can return to the access that it began on.
+    text += "full_mesh = false\n";
+    for (k, name) in (1..).zip(ACCESSES) {
+        text += &format!("[[accesses]]\nname = \"{name}\"\naddress = \"10.77.{k}.2\"\n");
+        if role == "device" {
+            text += &format!("interface = \"d{k}\"\n");
+        }
+    }
+    let path = directory.join(format!("{role}.toml"));
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// A running end; dropping it stops it.
+struct End {
+    control: PathBuf,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<Result<(), EndError>>>,
+}
+
+impl End {
+    fn start(ns: &Ns, directory: &Path, role: &str, engine: &str) -> Result<Self, EndError> {
+        let config = config(directory, role, engine);
+        let control = directory.join(format!("{role}.sock"));
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (ready, is_ready) = mpsc::channel();
+        let at = control.clone();
+        let thread = ns.spawn(move || {
+            run_until(&config, &at, async move {
+                let _ = ready.send(());
+                let _ = stopped.await;
+            })
+        });
+        // The sender is dropped when the end fails to start.
+        if is_ready.recv().is_err() {
+            return Err(thread.join().unwrap().unwrap_err());
+        }
+        Ok(End {
+            control,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// Status and body of a request.
+    fn request(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = UnixStream::connect(&self.control).unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: braid\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (
+            head.split(' ').nth(1).unwrap().parse().unwrap(),
+            body.to_owned(),
+        )
+    }
+
+    fn get<T: DeserializeOwned>(&self, path: &str) -> T {
+        let (code, body) = self.request("GET", path, "");
+        assert_eq!(code, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    fn put(&self, access: &str, body: &str) -> Result<AccessStatus, (u16, String)> {
+        let (code, answer) = self.request("PUT", &format!("/v1/accesses/{access}"), body);
+        if code == 200 {
+            return Ok(serde_json::from_str(&answer).unwrap());
+        }
+        Err((
+            code,
+            serde_json::from_str::<ApiError>(&answer).unwrap().error,
+        ))
+    }
+
+    /// Waits for an event that `f` takes.
+    fn event(&self, what: &str, f: impl Fn(&Event) -> bool) -> Event {
+        eventually(what, || {
+            self.get::<Events>("/v1/events").events.into_iter().find(&f)
+        })
+    }
+
+    fn stop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap().unwrap();
+        }
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.stop();
+        }
+    }
+}
+
+#[test]
+fn an_end_sets_up_observes_changes_and_cleans_up() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let before = w
+        .device
+        .run(|| PathManager::open().unwrap().limits().unwrap());
+    w.device
+        .run(|| support::set_sysctl("net.mptcp.enabled", "0").unwrap());
+    let mut device = End::start(&w.device, t.path(), "device", "mptcp").unwrap();
+    let proxy = End::start(&w.proxy, t.path(), "proxy", "mptcp").unwrap();
+
+    let s: Status = device.get("/v1/status");
+    assert_eq!((s.role, s.engine), (Role::Device, Engine::Mptcp));
+    let limits = PathLimits {
+        subflows: 8,
+        add_addr_accepted: 8,
+    };
+    assert_eq!(s.limits, Some(limits));
+    for (k, (a, name)) in (1..).zip(s.accesses.iter().zip(ACCESSES)) {
+        assert_eq!((a.name.as_str(), a.address), (name, device4(k)));
+        assert!(a.up && a.has_address && a.enabled && !a.backup, "{a:?}");
+        assert!(a.ifindex.is_some() && a.endpoint_id.is_some(), "{a:?}");
+    }
+    let s: Status = proxy.get("/v1/status");
+    assert_eq!((s.role, s.limits), (Role::Proxy, Some(limits)));
+    assert!(
+        s.accesses
+            .iter()
+            .all(|a| a.up && a.interface.is_none() && a.endpoint_id.is_none())
+    );
+
+    // A connection is seen at both ends, its subflows by the names of the accesses.
+    let listener = w
+        .proxy
+        .run(|| socket::listen(service(80), true, None).unwrap());
+    let server = w.serve(listener);
+    let mut stream = w
+        .device
+        .run(|| socket::connect(None, service(80), true, None).unwrap());
+    fetch(&mut stream, 1_000_000);
+    let subflows = |end: &End| -> Vec<(String, bool)> {
+        let mut all: Connections = end.get("/v1/connections");
+        let c = all.connections.pop().unwrap();
+        assert!(all.connections.is_empty() && c.token.is_some());
+        let mut of: Vec<_> = c
+            .subflows
+            .iter()
+            .filter(|s| s.fully_established)
+            .map(|s| (s.access.clone().unwrap(), s.backup_local || s.backup_remote))
+            .collect();
+        of.sort();
+        of
+    };
+    let expect = |what: &str, wanted: &[(&str, bool)]| {
+        for end in [&device, &proxy] {
+            eventually(what, || {
+                let is = subflows(end);
+                is.iter()
+                    .map(|(n, b)| (n.as_str(), *b))
+                    .eq(wanted.iter().copied())
+                    .then_some(())
+            });
+        }
+    };
+    expect("both accesses", &[("nr", false), ("wifi", false)]);
+    let joined = |e: &Event| matches!(&e.what, EventKind::SubflowEstablished(_));
+    assert_eq!(
+        device.event("a joined subflow", joined).access.as_deref(),
+        Some("wifi")
+    );
+    assert_eq!(
+        proxy.event("a joined subflow", joined).access.as_deref(),
+        Some("wifi")
+    );
+    let c: Counters = device.get("/v1/counters");
+    assert!(c.counters["MPTcpExt.MPJoinSynTx"] >= 1, "{c:?}");
+
+    // Changes take effect on the connection that exists.
+    assert!(device.put("wifi", "{\"backup\": true}").unwrap().backup);
+    expect("wifi as a backup", &[("nr", false), ("wifi", true)]);
+    assert!(!device.put("wifi", "{\"backup\": false}").unwrap().backup);
+    expect("wifi as a primary", &[("nr", false), ("wifi", false)]);
+    let a = device.put("nr", "{\"enabled\": false}").unwrap();
+    assert!(!a.enabled && a.endpoint_id.is_none());
+    expect("without nr", &[("wifi", false)]);
+    fetch(&mut stream, 1_000_000);
+    assert!(
+        device
+            .put("nr", "{\"enabled\": true}")
+            .unwrap()
+            .endpoint_id
+            .is_some()
+    );
+    expect("nr again", &[("nr", false), ("wifi", false)]);
+
+    // Links are watched, and what the kernel leaves is not repaired.
+    w.set_link(2, false);
+    let down = |e: &Event| {
+        e.what
+            == EventKind::LinkDown {
+                interface: "d2".into(),
+            }
+    };
+    assert_eq!(
+        device.event("link down", down).access.as_deref(),
+        Some("wifi")
+    );
+    let s: Status = device.get("/v1/status");
+    assert!(!s.accesses[1].up && s.accesses[1].enabled && s.accesses[0].up);
+    w.set_link(2, true);
+    let up = |e: &Event| {
+        e.what
+            == EventKind::LinkUp {
+                interface: "d2".into(),
+            }
+    };
+    device.event("link up", up);
+
+    // Only newer events are told again.
+    let all: Events = device.get("/v1/events");
+    assert!(all.missed == 0 && all.events.iter().is_sorted_by_key(|e| (e.seq, e.t_ns)));
+    let none: Events = device.get(&format!("/v1/events?after={}", all.next));
+    assert_eq!((none.events.len(), none.next), (0, all.next));
+
+    ask(&mut stream, 0);
+    server.join().unwrap();
+    device.stop();
+    w.device.run(|| {
+        let mut pm = PathManager::open().unwrap();
+        assert_eq!(pm.endpoints().unwrap(), []);
+        assert_eq!(pm.limits().unwrap(), before);
+        assert_eq!(support::sysctl("net.mptcp.enabled").unwrap(), "0");
+    });
+    assert!(!device.control.exists(), "the socket is left behind");
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused_with_a_reason() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let device = End::start(&w.device, t.path(), "device", "mptcp").unwrap();
+    let proxy = End::start(&w.proxy, t.path(), "proxy", "mptcp").unwrap();
+    let refused = |end: &End, access: &str, body: &str, code: u16, word: &str| {
+        let (status, e) = end.put(access, body).unwrap_err();
+        assert!(
+            status == code && e.contains(word),
+            "{access} {body}: {status} {e}"
+        );
+    };
+    refused(&device, "lifi", "{}", 404, "nr, wifi");
+    refused(&device, "nr", "{\"bakup\": true}", 400, "bakup");
+    refused(&device, "nr", "nonsense", 400, "");
+    refused(&proxy, "nr", "{\"backup\": true}", 409, "at the device");
+    assert_eq!(device.request("GET", "/v1/nothing", "").0, 404);
+    assert_eq!(device.request("GET", "/v1/events?after=x", "").0, 400);
+    // None of it did harm.
+    let s: Status = device.get("/v1/status");
+    assert!(s.accesses.iter().all(|a| a.enabled && !a.backup));
+}
+
+#[test]
+fn an_end_with_tcp_sets_nothing_up() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let device = End::start(&w.device, t.path(), "device", "tcp").unwrap();
+    let s: Status = device.get("/v1/status");
+    assert_eq!((s.engine, s.limits), (Engine::Tcp, None));
+    w.device
+        .run(|| assert_eq!(PathManager::open().unwrap().endpoints().unwrap(), []));
+    let listener = w
+        .proxy
+        .run(|| socket::listen(service(80), false, None).unwrap());
+    let server = w.serve(listener);
+    let from = std::net::SocketAddr::new(device4(2), 0);
+    let mut stream = w
+        .device
+        .run(|| socket::connect(Some(from), service(80), false, None).unwrap());
+    fetch(&mut stream, 100_000);
+    let c: Connections = device.get("/v1/connections");
+    assert_eq!(c.connections.len(), 1);
+    assert_eq!(c.connections[0].subflows[0].access.as_deref(), Some("wifi"));
+    assert_eq!(device.put("nr", "{\"enabled\": false}").unwrap_err().0, 409);
+    ask(&mut stream, 0);
+    server.join().unwrap();
+}
+
+#[test]
+fn an_end_that_cannot_start_says_why() {
+    let Some(w) = World::new(1) else { return };
+    let t = tempfile::tempdir().unwrap();
+    // The second access's interface does not exist: what was set up goes again.
+    let e = End::start(&w.device, t.path(), "device", "mptcp")
+        .err()
+        .unwrap();
+    assert!(
+        e.exit_code() == 1 && e.to_string().contains("\"d2\""),
+        "{e}"
+    );
+    w.device
+        .run(|| assert_eq!(PathManager::open().unwrap().endpoints().unwrap(), []));
+
+    let wrong = t.path().join("wrong.toml");
+    std::fs::write(
+        &wrong,
+        "engine = \"mptcp\"\nrole = \"device\"\nacesses = []\n",
+    )
+    .unwrap();
+    let e = run_until(&wrong, &t.path().join("s"), async {}).unwrap_err();
+    assert_eq!(e.exit_code(), 2);
+    assert!(e.to_string().contains("wrong.toml:3:1:"), "{e}");
+
+    // A live socket is not taken over, a dead one is.
+    let first = End::start(&w.proxy, t.path(), "proxy", "mptcp").unwrap();
+    let e = End::start(&w.proxy, t.path(), "proxy", "mptcp")
+        .err()
+        .unwrap();
+    assert!(e.to_string().contains("another process"), "{e}");
+    drop(first);
+    drop(std::os::unix::net::UnixListener::bind(t.path().join("proxy.sock")).unwrap());
+    drop(End::start(&w.proxy, t.path(), "proxy", "mptcp").unwrap());
+}
