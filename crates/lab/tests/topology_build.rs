@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 
-use braid_lab::topology::{Family, Namespace, PortChoice, PortKind, Topology, TopologySpec};
+use braid_lab::topology::{Family, Namespace, PortChoice, Topology, TopologySpec};
+use braid_radio::emulator::PortKind;
 
 mod topology_common;
 use topology_common::{

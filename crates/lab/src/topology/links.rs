@@ -88,7 +88,7 @@ fn packet_port(
         netlink::set_link(&handle, change, &format!("bring {far} up")).await?;
         Ok(netlink::get_link(&handle, far).await?.header.index)
     })?;
-    radio.run(|| ports::open_packet(far, ifindex, mac))?
+    radio.run(|| ports::open_packet(ifindex, mac))?
 }
 
 /// Hardware addresses are locally administered (IEEE 802, 8.2) and tell the

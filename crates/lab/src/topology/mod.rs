@@ -27,6 +27,6 @@ pub use addressing::{AddressPlan, Family, LinkAddresses, parse_prefix};
 pub use build::{Access, Device, Interface, Topology};
 pub use links::AccessPorts;
 pub use namespace::Namespace;
-pub use ports::{Port, PortKind, tun_usable};
+pub use ports::{Port, tun_usable};
 pub use process::{Child, Exit, LineSink, RUN_VARIABLE, Spawn, Stream};
 pub use spec::{AccessSpec, DeviceSpec, PortChoice, TopologySpec};

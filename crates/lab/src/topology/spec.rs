@@ -55,7 +55,7 @@ impl TopologySpec {
             family: Family::Ipv4,
             prefix: None,
             mtu: 1500,
-            txqueuelen: 1000,
+            txqueuelen: 5000,
             tcp_rmem: [4096, 131_072, 33_554_432],
             tcp_wmem: [4096, 16_384, 33_554_432],
             sysctls: BTreeMap::new(),

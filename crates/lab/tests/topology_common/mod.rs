@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use braid_core::AccessKind;
-use braid_lab::topology::{
-    AccessPorts, AccessSpec, DeviceSpec, Namespace, Port, PortKind, Topology,
-};
+use braid_lab::topology::{AccessPorts, AccessSpec, DeviceSpec, Namespace, Port, Topology};
+use braid_radio::emulator::PortKind;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// Bytes of the virtio-net header and of an Ethernet header.
@@ -83,6 +82,18 @@ pub fn left_by(topology: &Topology) -> BTreeSet<String> {
     names
 }
 
+/// The hardware address that a packet port's frames must be sent to.
+fn peer(port: &Port) -> Option<[u8; 6]> {
+    let PortKind::Packet { peer_mac } = &port.kind else {
+        return None;
+    };
+    let bytes: Vec<u8> = peer_mac
+        .split(':')
+        .map(|b| u8::from_str_radix(b, 16).unwrap())
+        .collect();
+    Some(bytes.try_into().unwrap())
+}
+
 /// Stands in for the emulator: carries packets between the two ports of every
 /// access, at once, until it is dropped.
 pub struct Wire {
@@ -92,7 +103,7 @@ pub struct Wire {
 
 impl Wire {
     pub fn start(topology: &Topology) -> Self {
-        let copy = |port: &Port| (port.as_fd().try_clone_to_owned().unwrap(), port.kind);
+        let copy = |port: &Port| (port.as_fd().try_clone_to_owned().unwrap(), peer(port));
         let ends: Vec<_> = topology
             .devices
             .iter()
@@ -112,9 +123,9 @@ impl Wire {
                     .map(|e| PollFd::new(e.0.0.as_fd(), PollFlags::POLLIN))
                     .collect();
                 poll(&mut fds, PollTimeout::from(20u8)).unwrap();
-                for ((from, _), (to, kind)) in &ends {
+                for ((from, _), (to, peer)) in &ends {
                     while let Ok(n) = nix::unistd::read(from, &mut buf) {
-                        if let PortKind::Packet { peer } = kind {
+                        if let Some(peer) = peer {
                             buf[VNET..VNET + 6].copy_from_slice(peer);
                         }
                         // An interface that is down takes nothing.
