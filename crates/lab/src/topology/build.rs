@@ -11,7 +11,7 @@ use super::addressing::{AddressPlan, LinkAddresses};
 use super::busy::choose_prefix;
 use super::links::{AccessPorts, LinkNames, packet_ports, tun_ports};
 use super::names::Names;
-use super::namespace::Namespace;
+use super::namespace::{Namespace, netlink_here};
 use super::netlink::{self, DefaultRoute};
 use super::ports;
 use super::spec::{PortChoice, TopologySpec};
@@ -98,9 +98,7 @@ impl Topology {
     /// for what cannot be built here. What was built so far goes away.
     pub fn build(spec: &TopologySpec) -> Result<Self, LabError> {
         spec.check()?;
-        let host_routes = Namespace::current()
-            .map_err(anyhow::Error::from)
-            .and_then(|host| host.netlink(async |handle| netlink::routes(&handle).await))
+        let host_routes = netlink_here(async |handle| netlink::routes(&handle).await)
             .context("read the host's routes")?;
         let (prefix, note) = choose_prefix(spec.prefix, spec.family, &host_routes)?;
         let accesses = spec.devices.iter().map(|d| d.accesses.len()).sum();

@@ -29,4 +29,5 @@ pub use links::AccessPorts;
 pub use namespace::Namespace;
 pub use ports::{Port, tun_usable};
 pub use process::{Child, Exit, LineSink, RUN_VARIABLE, Spawn, Stream};
+pub use rights::{Rights, acquire, current as current_rights, limits};
 pub use spec::{AccessSpec, DeviceSpec, PortChoice, TopologySpec};

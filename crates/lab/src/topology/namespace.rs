@@ -11,7 +11,7 @@ use std::thread;
 use anyhow::{Context, Result};
 use nix::sched::{CloneFlags, setns, unshare};
 
-use crate::topology::rights;
+use super::rights;
 
 /// A network namespace, held by a descriptor.
 #[derive(Debug)]
@@ -30,22 +30,11 @@ impl Namespace {
             unshare(CloneFlags::CLONE_NEWNET)?;
             open_own()
         })?
-        .map_err(|e| rights::explain_namespace_error(&e).unwrap_or_else(|| e.into()))
+        .map_err(rights::explain_namespace_error)
         .with_context(|| format!("create the network namespace of {name}"))?;
         Ok(Self {
             name: name.into(),
             fd,
-        })
-    }
-
-    /// The namespace that the calling thread is in.
-    ///
-    /// # Errors
-    /// Where `/proc` is not mounted.
-    pub fn current() -> io::Result<Self> {
-        Ok(Self {
-            name: "host".into(),
-            fd: open_own()?,
         })
     }
 
@@ -86,20 +75,33 @@ impl Namespace {
         T: Send,
         F: AsyncFnOnce(rtnetlink::Handle) -> Result<T> + Send,
     {
-        self.run(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_io()
-                .build()?;
-            runtime.block_on(async {
-                let (connection, handle, _messages) =
-                    rtnetlink::new_connection().context("open a route netlink socket")?;
-                let connection = tokio::spawn(connection);
-                let result = f(handle).await;
-                connection.abort();
-                result
-            })
-        })?
+        self.run(|| on_runtime(f))?
     }
+}
+
+/// Runs `f` with a route netlink connection of the namespace that the calling
+/// thread is in. (Entering the host's would take rights in it.)
+pub(super) fn netlink_here<T, F>(f: F) -> Result<T>
+where
+    T: Send,
+    F: AsyncFnOnce(rtnetlink::Handle) -> Result<T> + Send,
+{
+    // On a thread of its own, as the caller may be inside of a runtime.
+    on_thread(|| on_runtime(f))?
+}
+
+fn on_runtime<T>(f: impl AsyncFnOnce(rtnetlink::Handle) -> Result<T>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    runtime.block_on(async {
+        let (connection, handle, _messages) =
+            rtnetlink::new_connection().context("open a route netlink socket")?;
+        let connection = tokio::spawn(connection);
+        let result = f(handle).await;
+        connection.abort();
+        result
+    })
 }
 
 impl AsFd for Namespace {
