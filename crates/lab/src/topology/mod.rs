@@ -20,6 +20,7 @@ mod netlink;
 mod ports;
 mod process;
 mod rights;
+mod signals;
 mod spec;
 mod sysctl;
 
@@ -30,4 +31,5 @@ pub use namespace::Namespace;
 pub use ports::{Port, tun_usable};
 pub use process::{Child, Exit, LineSink, RUN_VARIABLE, Spawn, Stream};
 pub use rights::{Rights, acquire, current as current_rights, limits};
+pub use signals::Interrupt;
 pub use spec::{AccessSpec, DeviceSpec, PortChoice, TopologySpec};
