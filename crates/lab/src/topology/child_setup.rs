@@ -3,7 +3,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -112,10 +112,35 @@ pub(super) fn reap(pid: Pid) -> io::Result<Exit> {
 pub(super) fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
     // SAFETY: takes no pointers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
     let fd = RawFd::try_from(fd).map_err(io::Error::other)?;
-    check(fd)?;
     // SAFETY: the kernel just made it, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sends a signal to the process of a descriptor.
+pub(super) fn pidfd_kill(
+    pidfd: BorrowedFd<'_>,
+    signal: nix::sys::signal::Signal,
+) -> io::Result<()> {
+    let info = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: a null siginfo is allowed: the kernel fills in its own.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            signal as libc::c_int,
+            info,
+            0,
+        )
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 fn check(result: libc::c_int) -> io::Result<()> {
