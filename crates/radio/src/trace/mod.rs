@@ -8,6 +8,7 @@
 mod convert;
 mod error;
 pub mod format;
+pub mod generate;
 pub mod plot;
 mod samples;
 pub mod stats;

@@ -2,6 +2,8 @@
 //! distribution of the rate. SVG is drawn with plotters; PNG is that SVG
 //! rasterised by resvg with the font that is built in.
 
+mod lines;
+
 use std::sync::{Arc, OnceLock};
 
 use plotters::coord::types::RangedCoordf64;
@@ -13,30 +15,16 @@ use thiserror::Error;
 
 use super::stats::{self, Segment, quantile};
 use super::{LineError, Trace};
+use lines::{Line, MAX_POINTS, lines, spread_window};
 
-const REGULAR: &[u8] = include_bytes!("../../assets/Roboto-Regular-latin.ttf");
-const MEDIUM: &[u8] = include_bytes!("../../assets/Roboto-Medium-latin.ttf");
+const REGULAR: &[u8] = include_bytes!("../../../assets/Roboto-Regular-latin.ttf");
+const MEDIUM: &[u8] = include_bytes!("../../../assets/Roboto-Medium-latin.ttf");
 
-/// Distinguishable also with a colour vision deficiency; repeats after the last.
-const COLOURS: [RGBColor; 8] = [
-    RGBColor(0x1f, 0x6f, 0xd6),
-    RGBColor(0xe0, 0x6c, 0x00),
-    RGBColor(0x0b, 0x8a, 0x62),
-    RGBColor(0xa8, 0x32, 0x8f),
-    RGBColor(0xb0, 0x8c, 0x00),
-    RGBColor(0xc4, 0x2b, 0x2b),
-    RGBColor(0x3a, 0x9f, 0xbf),
-    RGBColor(0x5b, 0x54, 0x4a),
-];
 const INK: RGBColor = RGBColor(0x1f, 0x29, 0x37);
 const SOFT: RGBColor = RGBColor(0x5b, 0x65, 0x75);
 const GRID: RGBColor = RGBColor(0xe3, 0xe7, 0xec);
 const AXIS: RGBColor = RGBColor(0x9a, 0xa3, 0xaf);
 
-/// Most points drawn of one line; longer traces are drawn as means.
-const MAX_POINTS: usize = 1500;
-/// Fewest samples over which a spread is drawn.
-const MIN_SPREAD: usize = 5;
 const LEGEND_ROW: i32 = 22;
 
 /// What the picture shows, and how large.
@@ -84,19 +72,6 @@ fn draw_error(e: impl std::fmt::Display) -> PlotError {
     PlotError::Draw(e.to_string())
 }
 
-/// What is drawn of one column.
-struct Line {
-    name: String,
-    colour: RGBColor,
-    /// Points of the rate over time, at most [`MAX_POINTS`].
-    shown: Vec<Segment>,
-    /// Time, 5th and 95th percentile around it.
-    spread: Vec<(f64, f64, f64)>,
-    /// All of it, ascending by rate.
-    sorted: Vec<Segment>,
-    outages: Vec<(f64, f64)>,
-}
-
 /// Draws the trace as SVG.
 ///
 /// # Errors
@@ -108,22 +83,8 @@ pub fn svg(trace: &Trace, options: &Options) -> Result<String, PlotError> {
     }
     register_fonts()?;
     let span = trace.span().as_secs_f64();
-    let step = trace.step(options.stats.window).as_secs_f64();
-    let around = (span / 30.0).max(step * 10.0).min(span);
-    let mut lines = Vec::new();
-    for (i, name) in trace.columns().into_iter().enumerate() {
-        let segments = trace.segments(i, options.stats.window)?;
-        let mut sorted = segments.clone();
-        sorted.sort_by(|a, b| a.mbps.total_cmp(&b.mbps));
-        lines.push(Line {
-            name: name.to_owned(),
-            colour: COLOURS[i % COLOURS.len()],
-            shown: thinned(&segments, span),
-            spread: spread(&segments, span, around),
-            sorted,
-            outages: trace.outages(i, &options.stats),
-        });
-    }
+    let around = spread_window(trace, &options.stats);
+    let lines = lines(trace, &options.stats, around)?;
     let mut out = String::new();
     {
         let root = SVGBackend::with_string(&mut out, (w, h)).into_drawing_area();
@@ -172,45 +133,6 @@ fn register_fonts() -> Result<(), PlotError> {
     });
     ok.then_some(())
         .ok_or_else(|| PlotError::Draw("the built-in font cannot be read".to_owned()))
-}
-
-/// Means over at most [`MAX_POINTS`] equal windows.
-fn thinned(segments: &[Segment], span: f64) -> Vec<Segment> {
-    if segments.len() <= MAX_POINTS {
-        return segments.to_vec();
-    }
-    let width = span / MAX_POINTS as f64;
-    let mut sums = vec![0.0; MAX_POINTS];
-    for s in segments {
-        let (mut at, end) = (s.start_s, s.start_s + s.length_s);
-        let mut w = (at / width) as usize;
-        while w < MAX_POINTS && at < end {
-            let until = end.min((w + 1) as f64 * width);
-            sums[w] += s.mbps * (until - at).max(0.0);
-            at = until;
-            w += 1;
-        }
-    }
-    let window = |(i, sum): (usize, &f64)| Segment {
-        start_s: i as f64 * width,
-        length_s: width,
-        mbps: sum / width,
-    };
-    sums.iter().enumerate().map(window).collect()
-}
-
-/// 5th and 95th percentile within `around` seconds of times over the span.
-fn spread(segments: &[Segment], span: f64, around: f64) -> Vec<(f64, f64, f64)> {
-    let at = |i: usize| span * i as f64 / 240.0;
-    let window = |i: usize| {
-        let (from, to) = (at(i) - around / 2.0, at(i) + around / 2.0);
-        let first = segments.partition_point(|s| s.start_s + s.length_s <= from);
-        let last = segments.partition_point(|s| s.start_s < to);
-        let mut near = segments[first..last].to_vec();
-        near.sort_by(|a, b| a.mbps.total_cmp(&b.mbps));
-        (near.len() >= MIN_SPREAD).then(|| (at(i), quantile(&near, 0.05), quantile(&near, 0.95)))
-    };
-    (0..=240).filter_map(window).collect()
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
@@ -423,6 +345,7 @@ fn tick(v: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::lines::COLOURS;
     use super::*;
 
     fn outage_trace() -> Trace {
@@ -480,20 +403,5 @@ mod tests {
         ));
         let s = svg(&outage_trace(), &Options::default()).unwrap();
         assert!(png(&s, 1e6).is_err() && png(&s, -1.0).is_err() && png("<no", 1.0).is_err());
-    }
-
-    #[test]
-    fn thinning_keeps_the_mean() {
-        let segments: Vec<Segment> = (0..10_000)
-            .map(|i| Segment {
-                start_s: f64::from(i) * 0.1,
-                length_s: 0.1,
-                mbps: f64::from(i % 17),
-            })
-            .collect();
-        let mean = |s: &[Segment]| s.iter().map(|s| s.mbps * s.length_s).sum::<f64>();
-        let t = thinned(&segments, 1000.0);
-        assert_eq!(t.len(), MAX_POINTS);
-        assert!((mean(&t) - mean(&segments)).abs() < 1e-6 * mean(&segments));
     }
 }
