@@ -1,6 +1,6 @@
 //! Header bytes per packet, from which the wire ceiling of a transfer follows.
 //!
-//! Held against a capture by a test of the lab.
+//! Held against captured packets by `crates/mptcp/tests/headers.rs`.
 
 /// Network and transport headers of a full-sized data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,8 +8,10 @@ pub enum Transport {
     /// TCP with the timestamps option (RFC 7323): 20 + 12 bytes.
     Tcp,
     /// MPTCP (RFC 8684) as Linux sends it: TCP with timestamps and a DSS option
-    /// with 32-bit data acknowledgement and 64-bit data sequence number
-    /// (4 + 4 + 14, padded to 24 bytes).
+    /// with 64-bit data acknowledgement and 64-bit data sequence number, without
+    /// checksum (4 + 8 + 14, padded to 28 bytes): all 40 bytes that TCP has for
+    /// options. A sender that has never received data on the connection
+    /// acknowledges with 32 bits, which takes 4 bytes less.
     Mptcp,
     /// UDP: 8 bytes.
     Udp,
@@ -20,7 +22,7 @@ impl Transport {
     pub const fn header_bytes(self) -> u32 {
         match self {
             Self::Tcp => 20 + 12,
-            Self::Mptcp => 20 + 12 + 24,
+            Self::Mptcp => 20 + 12 + 28,
             Self::Udp => 8,
         }
     }
@@ -41,5 +43,12 @@ mod tests {
     fn tcp_over_ethernet_mtu() {
         let f = Transport::Tcp.payload_fraction(1500, 20);
         assert!((f - 1448.0 / 1500.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn mptcp_fills_the_option_space() {
+        let f = Transport::Mptcp.payload_fraction(1500, 20);
+        assert!((f - 1420.0 / 1500.0).abs() < 1e-12);
+        assert_eq!(Transport::Mptcp.header_bytes(), 60);
     }
 }

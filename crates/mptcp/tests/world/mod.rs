@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
 use nix::sched::{CloneFlags, setns, unshare};
+use rtnetlink::packet_route::link::LinkAttribute;
 use rtnetlink::packet_route::rule::RuleAction;
 use rtnetlink::{Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
@@ -198,6 +199,18 @@ impl World {
                 .execute()
                 .await
                 .expect("set link");
+        });
+    }
+
+    /// Lets the proxy's end of access `k` send no super-packets, so that what is
+    /// captured is what a wire would see.
+    pub(crate) fn one_segment_per_packet(&self, k: u8) {
+        self.proxy.with_netlink(async |h| {
+            let i = index(&h, &format!("p{k}")).await;
+            let one = LinkUnspec::new_with_index(i)
+                .append_extra_attribute(LinkAttribute::GsoMaxSegs(1))
+                .build();
+            h.link().set(one).execute().await.expect("limit segments");
         });
     }
 
