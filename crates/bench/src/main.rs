@@ -1,2 +1,65 @@
 //! Benchmarks of Braid against its bars; run by `make bench`.
-fn main() {}
+
+mod clock;
+mod host;
+mod machine;
+mod pattern;
+mod probe;
+mod radio;
+mod report;
+mod tcp;
+mod udp;
+mod wire;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+
+/// Measures Braid against its bars.
+#[derive(Debug, Parser)]
+struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// The radio emulator; takes root, and a machine that does nothing else.
+    Radio(radio::Options),
+    /// The emulator itself, started by the benchmark.
+    #[command(name = "__radio", hide = true)]
+    Emulator {
+        #[arg(long)]
+        config: PathBuf,
+        #[arg(long)]
+        control: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Args::parse().what {
+        What::Radio(options) => radio::run(&options),
+        What::Emulator { config, control } => emulate(&config, &control).map(|()| true),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("error: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn emulate(config: &std::path::Path, control: &std::path::Path) -> Result<()> {
+    // Whatever becomes of the benchmark, its emulator goes with it.
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)
+        .context("cannot tie the emulator to the benchmark")?;
+    let text =
+        std::fs::read(config).with_context(|| format!("cannot read {}", config.display()))?;
+    let config = serde_json::from_slice(&text)
+        .with_context(|| format!("cannot understand {}", config.display()))?;
+    braid_radio::emulator::run(config, control)
+}
