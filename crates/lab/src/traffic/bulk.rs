@@ -1,7 +1,5 @@
 //! Bulk: as much as passes, for a time or up to a size.
 
-use std::io;
-
 use braid_core::Time;
 use nix::poll::PollFlags;
 
@@ -82,7 +80,7 @@ fn for_a_time(s: &mut Session<'_, '_>, tx: &mut Option<Tx>, rx: &mut Option<Rx>)
     let end = s.plan.end;
     while clock::now() < end {
         match step(s, tx, rx, end) {
-            Ok(Step::Closed) if clock::now() < end => return Err(gone(s, "closed")),
+            Ok(Step::Closed) if clock::now() < end => return Err(s.gone("closed the connection")),
             Ok(_) => {}
             // The other end resets the connection when its time is over.
             Err(_) if clock::now() >= end => break,
@@ -134,7 +132,7 @@ fn up_to_a_size(
             let received = rx.is_none() || s.received.total == size;
             let written = tx.as_ref().is_none_or(Tx::complete);
             if !(received && written) {
-                return Err(gone(s, "closed"));
+                return Err(s.gone("closed the connection"));
             }
             if rx.is_none() {
                 s.completed = Some(clock::now());
@@ -185,17 +183,14 @@ fn step(
             Ok(Some(n)) => {
                 let now = clock::now();
                 let Some(rx) = rx else {
-                    return Err(TrafficError::Peer(format!(
-                        "{} sent data although it should only receive",
-                        s.conn.peer
-                    )));
+                    return Err(s.unexpected_data());
                 };
                 s.received.add(now, n as u64);
                 s.gaps.received(now);
                 rx.verifier.accept(&rx.buf[..n]);
             }
             Ok(None) => {}
-            Err(e) => return Err(broken(s, e)),
+            Err(e) => return Err(s.gone(&format!("is gone ({e})"))),
         }
     }
     if ready.contains(PollFlags::POLLOUT)
@@ -207,7 +202,7 @@ fn step(
                 tx.written += n;
                 s.sent.add(clock::now(), n as u64);
             }
-            Err(e) => return Err(broken(s, e)),
+            Err(e) => return Err(s.gone(&format!("is gone ({e})"))),
         }
     }
     Ok(Step::Open)
@@ -222,30 +217,6 @@ fn wait_for_close(s: &mut Session<'_, '_>, until: Time) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn so_far(s: &Session<'_, '_>) -> String {
-    let left = s.plan.end.since(clock::now()).as_secs_f64();
-    format!(
-        "after {} bytes received and {} sent, {left:.3} s before the end",
-        s.received.total, s.sent.total
-    )
-}
-
-fn gone(s: &Session<'_, '_>, did: &str) -> TrafficError {
-    TrafficError::Peer(format!(
-        "{} {did} the connection {}",
-        s.conn.peer,
-        so_far(s)
-    ))
-}
-
-fn broken(s: &Session<'_, '_>, e: io::Error) -> TrafficError {
-    TrafficError::Peer(format!(
-        "the connection to {} broke {}: {e}",
-        s.conn.peer,
-        so_far(s)
-    ))
 }
 
 fn nothing_came(s: &Session<'_, '_>) -> TrafficError {

@@ -6,19 +6,26 @@
 //! wait has an end: a path that dies ends in a report that says so.
 //! `docs/traffic.md` says what each kind measures and how.
 
+mod abr;
 mod bulk;
+mod cbr;
 mod clock;
 mod error;
 mod facts;
 mod hello;
 mod latency;
+mod message;
 mod meter;
 mod pattern;
+mod playback;
 mod report;
 mod rr;
 mod session;
 mod socket;
 mod spec;
+mod talk;
+mod udp;
+mod video;
 mod watch;
 
 use std::io::Write;
@@ -53,10 +60,8 @@ pub fn run(spec: &TrafficSpec, env: &mut Env<'_>) -> (TrafficReport, Option<Traf
             let result = match spec.traffic {
                 Kind::Bulk { .. } => bulk::run(&mut s),
                 Kind::RequestResponse { .. } => rr::run(&mut s),
-                Kind::Cbr { .. } | Kind::Video { .. } => Err(TrafficError::Spec(format!(
-                    "{} traffic is not known here",
-                    spec.traffic.name()
-                ))),
+                Kind::Cbr { .. } => cbr::run(&mut s),
+                Kind::Video { .. } => video::run(&mut s),
             };
             let report = s.finish();
             // Bad data is worse news than the end it may have led to.
@@ -84,18 +89,28 @@ pub fn run(spec: &TrafficSpec, env: &mut Env<'_>) -> (TrafficReport, Option<Traf
 fn meet(spec: &TrafficSpec, env: &mut Env<'_>) -> Result<(Conn, braid_core::Time)> {
     let begin = clock::now();
     let deadline = begin.max(spec.start_ns.unwrap_or(begin)) + spec.setup;
+    let digest = spec.digest();
+    let udp = spec.transport == Transport::Udp;
     let (conn, start) = match spec.role {
         Role::Client => {
             let conn = socket::connect(spec, deadline, env)?;
-            let start = hello::greet(&conn, spec.digest(), deadline, env)?;
+            let start = if udp {
+                udp::greet(&conn, digest, deadline, env)?
+            } else {
+                hello::greet(&conn, digest, deadline, env)?
+            };
             (conn, start)
         }
         Role::Server => {
             let (listener, at) = socket::listen(spec)?;
             env.emit(&TrafficEvent::Ready { address: at });
-            let conn = socket::accept(spec, listener, at, deadline, env)?;
-            let start = hello::answer(&conn, spec.digest(), spec.start_ns, deadline, env)?;
-            (conn, start)
+            if udp {
+                udp::answer(listener, at, spec, deadline, env)?
+            } else {
+                let conn = socket::accept(spec, listener, at, deadline, env)?;
+                let start = hello::answer(&conn, digest, spec.start_ns, deadline, env)?;
+                (conn, start)
+            }
         }
     };
     env.emit(&TrafficEvent::Connected {

@@ -65,7 +65,16 @@ impl Pattern {
         }
     }
 
-    fn byte(self, offset: u64) -> u8 {
+    /// A check of `bytes` that a damaged copy passes with a chance of 2^-64.
+    pub(crate) fn digest(self, bytes: &[u8]) -> u64 {
+        bytes.chunks(WORD).fold(self.key, |h, piece| {
+            let mut w = [0; WORD];
+            w[..piece.len()].copy_from_slice(piece);
+            mix(h.wrapping_add(GAMMA) ^ u64::from_le_bytes(w))
+        })
+    }
+
+    pub(crate) fn byte(self, offset: u64) -> u8 {
         self.word(offset / WORD as u64).to_le_bytes()[(offset % WORD as u64) as usize]
     }
 

@@ -175,7 +175,7 @@ pub struct VideoReport {
     pub mean_bitrate_mbps: f64,
     /// Changes of the bit rate from one segment to the next.
     pub switches: u32,
-    /// Every segment that arrived whole.
+    /// The segments that arrived whole; the first 300.
     pub segments: Vec<Segment>,
 }
 

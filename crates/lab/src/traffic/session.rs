@@ -164,6 +164,23 @@ impl<'a, 'e> Session<'a, 'e> {
         self.conn.observe(&mut self.facts);
     }
 
+    /// The error of a connection that ended before its time.
+    pub(crate) fn gone(&self, did: &str) -> TrafficError {
+        TrafficError::Peer(format!(
+            "{} {did} after {} bytes received and {} sent, {:.3} s before the end",
+            self.conn.peer,
+            self.received.total,
+            self.sent.total,
+            self.plan.end.since(clock::now()).as_secs_f64()
+        ))
+    }
+
+    /// The error of an end that sends although it should only receive.
+    pub(crate) fn unexpected_data(&self) -> TrafficError {
+        let peer = self.conn.peer;
+        TrafficError::Peer(format!("{peer} sent data although it should only receive"))
+    }
+
     /// The report of what was measured until now.
     pub(crate) fn finish(mut self) -> TrafficReport {
         self.observe();

@@ -176,11 +176,7 @@ pub(crate) fn accept(
         let ready = env.wait(Some(listener.as_fd()), PollFlags::POLLIN, deadline)?;
         if ready.is_empty() {
             if clock::now() >= deadline {
-                return Err(TrafficError::Peer(format!(
-                    "no client connected to {at} in {:.1} s: check that it was started and that \
-                     its route to this address is up",
-                    spec.setup.as_secs_f64()
-                )));
+                return Err(nobody_came(spec, at));
             }
             continue;
         }
@@ -201,6 +197,15 @@ pub(crate) fn accept(
             Err(e) => return Err(TrafficError::io(format!("accept a client on {at}"), e)),
         }
     }
+}
+
+/// The error of a server without a client.
+pub(crate) fn nobody_came(spec: &TrafficSpec, at: SocketAddr) -> TrafficError {
+    TrafficError::Peer(format!(
+        "no client connected to {at} in {:.1} s: check that it was started and that its route to \
+         this address is up",
+        spec.setup.as_secs_f64()
+    ))
 }
 
 /// A connection to `spec.address`.

@@ -1,7 +1,7 @@
 //! What happens when the other end or the path does not do its part.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::Test;
+use super::middle::{self, fake_server};
 use super::pair::{End, SOON, client, server, spec};
 
 pub(crate) const TESTS: &[Test] = &[
@@ -87,14 +88,6 @@ fn peer_dies_in_the_middle() {
     }
 }
 
-/// Accepts one connection and hands it to `f`.
-fn fake_server(f: impl FnOnce(TcpStream) + Send + 'static) -> (SocketAddr, thread::JoinHandle<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let job = thread::spawn(move || f(listener.accept().unwrap().0));
-    (address, job)
-}
-
 /// Reads until the other end closes.
 fn swallow(mut stream: TcpStream) {
     let mut buf = [0; 65536];
@@ -144,46 +137,18 @@ fn path_goes_silent() {
     }
 }
 
-fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     let t = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
     t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64
 }
 
-/// Passes everything on; flips one bit at `at` of what the server sends.
-fn man_in_the_middle(to: SocketAddr, at: usize) -> (SocketAddr, thread::JoinHandle<()>) {
-    fake_server(move |client| {
-        let server = TcpStream::connect(to).unwrap();
-        let up = {
-            let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            thread::spawn(move || pass(from, to, None))
-        };
-        pass(server, client, Some(at));
-        up.join().unwrap();
-    })
-}
-
-fn pass(mut from: TcpStream, mut to: TcpStream, flip: Option<usize>) {
-    let mut buf = [0; 65536];
-    let mut seen = 0;
-    loop {
-        let n = match from.read(&mut buf) {
-            Ok(0) => break,
-            Ok(n) => n,
-            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => break,
-        };
-        if let Some(at) = flip
-            && (seen..seen + n).contains(&at)
-        {
-            buf[at - seen] ^= 0x10;
-        }
-        seen += n;
-        if to.write_all(&buf[..n]).is_err() {
-            break;
+/// Flips one bit of the byte at `at`.
+fn flip(at: usize) -> impl FnMut(usize, &mut [u8]) {
+    move |offset, bytes| {
+        if let Some(b) = at.checked_sub(offset).and_then(|i| bytes.get_mut(i)) {
+            *b ^= 0x10;
         }
     }
-    let _ = to.shutdown(Shutdown::Write);
-    let _ = from.shutdown(Shutdown::Read);
 }
 
 fn a_flipped_bit_is_seen() {
@@ -194,7 +159,7 @@ fn a_flipped_bit_is_seen() {
     });
     s.duration = Duration::from_secs(10);
     let (server, address) = server(&s);
-    let (address, job) = man_in_the_middle(address, HELLO + AT);
+    let (address, job) = middle::tcp(address, flip(HELLO + AT));
     let (report, status) = client(&s, address).end();
     let c = report.corruption.expect("the flipped bit was seen");
     assert!(!report.intact);

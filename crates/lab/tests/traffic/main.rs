@@ -3,9 +3,12 @@
 //! process (`__traffic --spec ...`), as `braid` is in a lab.
 
 mod bulk;
+mod cbr;
 mod failure;
+mod middle;
 mod pair;
 mod request_response;
+mod video;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -33,7 +36,15 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut failed = 0;
-    for (name, test) in [bulk::TESTS, request_response::TESTS, failure::TESTS].concat() {
+    for (name, test) in [
+        bulk::TESTS,
+        request_response::TESTS,
+        cbr::TESTS,
+        video::TESTS,
+        failure::TESTS,
+    ]
+    .concat()
+    {
         if wanted.is_some_and(|w| !name.contains(w.as_str())) {
             continue;
         }

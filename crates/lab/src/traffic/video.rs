@@ -1,0 +1,194 @@
+//! A video session in the manner of DASH: the client asks for one segment after
+//! the other, keeps a buffer, and plays from it.
+
+use std::time::Duration;
+
+use super::abr::Ladder;
+use super::clock;
+use super::error::{Result, TrafficError};
+use super::pattern::Pattern;
+use super::playback::Player;
+use super::report::{Segment, VideoReport};
+use super::session::Session;
+use super::spec::{Kind, Role};
+use super::talk::{Done, Talk, receive_word, send_word};
+
+/// A request: number and size of the segment and a check of the two.
+const REQUEST: usize = 24;
+/// Segments listed in a report, which is one line that readers may cut at 64 kB.
+const MOST_LISTED: usize = 300;
+
+pub(crate) fn run(s: &mut Session<'_, '_>) -> Result<()> {
+    let mut talk = Talk::new(s, u64::MAX);
+    s.conn.set_nodelay()?;
+    s.sleep_until_start()?;
+    let result = match s.spec.role {
+        Role::Client => watch(s, &mut talk),
+        Role::Server => serve(s, &mut talk),
+    };
+    s.corruption = talk.corruption();
+    result
+}
+
+fn request(check: Pattern, number: u64, bytes: u64) -> [u8; REQUEST] {
+    let mut word = [0; REQUEST];
+    word[..8].copy_from_slice(&number.to_le_bytes());
+    word[8..16].copy_from_slice(&bytes.to_le_bytes());
+    let digest = check.digest(&word[..16]);
+    word[16..].copy_from_slice(&digest.to_le_bytes());
+    word
+}
+
+fn watch(s: &mut Session<'_, '_>, talk: &mut Talk) -> Result<()> {
+    let Kind::Video {
+        bitrates,
+        segment,
+        buffer,
+        startup,
+    } = s.spec.traffic.clone()
+    else {
+        return Ok(());
+    };
+    let start = s.plan.start;
+    let mut player = Player::new(start, startup);
+    let mut ladder = Ladder::new(bitrates, buffer, segment);
+    let mut tally = Tally::default();
+    let result = loop {
+        let now = clock::now();
+        if now >= s.plan.end {
+            break Ok(());
+        }
+        player.advance(now);
+        let wait = player.time_until(buffer.saturating_sub(segment));
+        if !wait.is_zero() {
+            if let Err(e) = s.sleep(s.plan.end.min(now + wait)) {
+                break Err(e);
+            }
+            continue;
+        }
+        let rate = ladder.next(player.buffered());
+        let bytes = rate.bytes_in(segment).max(1);
+        s.gaps.due(now);
+        let done = fetch(s, talk, tally.count, bytes);
+        let arrived = clock::now();
+        match done {
+            Ok(Done::All) => {}
+            Ok(Done::Late) => break Ok(()),
+            Ok(Done::Closed) => break Err(s.gone("closed the connection")),
+            Err(e) => break Err(e),
+        }
+        s.gaps.idle(arrived);
+        player.add(arrived, segment);
+        tally.take(Segment {
+            requested_s: seconds(now.since(start)),
+            bitrate_mbps: rate.as_mbps(),
+            bytes,
+            download_s: seconds(arrived.since(now)),
+            buffer_s: seconds(player.buffered()),
+        });
+    };
+    player.advance(clock::now().min(s.plan.end));
+    let (started, stalls, stalled) = player.result();
+    let count = tally.count;
+    s.video = Some(VideoReport {
+        startup_s: started.map(|t| seconds(t.since(start))),
+        stalls,
+        stalled_s: seconds(stalled),
+        ..tally.report()
+    });
+    s.observe();
+    s.conn.abort_on_close();
+    result?;
+    if count == 0 {
+        return Err(TrafficError::Peer(format!(
+            "no segment arrived whole from {} in {:.1} s ({} bytes of the first did): check that \
+             the path is up and carries the lowest bit rate",
+            s.conn.peer,
+            s.spec.duration.as_secs_f64(),
+            s.received.total
+        )));
+    }
+    Ok(())
+}
+
+/// Asks for a segment and receives it.
+fn fetch(s: &mut Session<'_, '_>, talk: &mut Talk, number: u64, bytes: u64) -> Result<Done> {
+    let end = s.plan.end;
+    let word = request(Pattern::new(s.spec.seed, "request"), number, bytes);
+    match send_word(s, &word, end)? {
+        Done::All => talk.receive(s, bytes, end),
+        other => Ok(other),
+    }
+}
+
+fn serve(s: &mut Session<'_, '_>, talk: &mut Talk) -> Result<()> {
+    let check = Pattern::new(s.spec.seed, "request");
+    let limit = s.plan.end + s.spec.grace;
+    let mut number = 0;
+    loop {
+        let mut word = [0; REQUEST];
+        let mut done = receive_word(s, &mut word, limit)?;
+        if done == Done::All {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&word[8..16]);
+            let bytes = u64::from_le_bytes(bytes);
+            if word != request(check, number, bytes) {
+                return Err(TrafficError::Peer(format!(
+                    "what came from {} is not request {number}: it was damaged on the way",
+                    s.conn.peer
+                )));
+            }
+            number += 1;
+            done = talk.send(s, bytes, limit)?;
+        }
+        match done {
+            Done::All => {}
+            Done::Late => return Ok(()),
+            // Both ends have one clock: the client does not leave before the end.
+            Done::Closed if clock::now() >= s.plan.end => return Ok(()),
+            Done::Closed => return Err(s.gone("closed the connection")),
+        }
+    }
+}
+
+/// Seconds to the microsecond.
+fn seconds(d: Duration) -> f64 {
+    d.as_micros() as f64 / 1e6
+}
+
+/// Segments that arrived whole.
+#[derive(Default)]
+struct Tally {
+    count: u64,
+    sum_mbps: f64,
+    switches: u32,
+    last_mbps: Option<f64>,
+    list: Vec<Segment>,
+}
+
+impl Tally {
+    fn take(&mut self, segment: Segment) {
+        let rate = segment.bitrate_mbps;
+        self.count += 1;
+        self.sum_mbps += rate;
+        if self
+            .last_mbps
+            .replace(rate)
+            .is_some_and(|last| last != rate)
+        {
+            self.switches += 1;
+        }
+        if self.list.len() < MOST_LISTED {
+            self.list.push(segment);
+        }
+    }
+
+    fn report(self) -> VideoReport {
+        VideoReport {
+            mean_bitrate_mbps: self.sum_mbps / self.count.max(1) as f64,
+            switches: self.switches,
+            segments: self.list,
+            ..VideoReport::default()
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Something between client and server that spoils what passes down.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Accepts one connection and hands it to `f`.
+pub(crate) fn fake_server(
+    f: impl FnOnce(TcpStream) + Send + 'static,
+) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let job = thread::spawn(move || f(listener.accept().unwrap().0));
+    (address, job)
+}
+
+/// Passes a connection on to `to`; `edit` gets the offset and the bytes of
+/// everything that the server sends.
+pub(crate) fn tcp(
+    to: SocketAddr,
+    edit: impl FnMut(usize, &mut [u8]) + Send + 'static,
+) -> (SocketAddr, JoinHandle<()>) {
+    fake_server(move |client| {
+        let server = TcpStream::connect(to).unwrap();
+        client.set_nodelay(true).unwrap();
+        server.set_nodelay(true).unwrap();
+        let up = {
+            let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            thread::spawn(move || pass(from, to, |_, _| {}))
+        };
+        pass(server, client, edit);
+        up.join().unwrap();
+    })
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, mut edit: impl FnMut(usize, &mut [u8])) {
+    let mut buf = [0; 65536];
+    let mut seen = 0;
+    loop {
+        let n = match from.read(&mut buf) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        edit(seen, &mut buf[..n]);
+        seen += n;
+        if to.write_all(&buf[..n]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Write);
+    let _ = from.shutdown(Shutdown::Read);
+}
+
+/// Passes the datagrams of one client on to `to` for `time`; of those that the
+/// server sends, what `edit` makes of each (with its number) is passed down.
+pub(crate) fn udp(
+    to: SocketAddr,
+    time: Duration,
+    mut edit: impl FnMut(usize, Vec<u8>) -> Vec<Vec<u8>> + Send + 'static,
+) -> (SocketAddr, JoinHandle<()>) {
+    let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = near.local_addr().unwrap();
+    let job = thread::spawn(move || {
+        far.connect(to).unwrap();
+        near.set_nonblocking(true).unwrap();
+        far.set_read_timeout(Some(Duration::from_millis(1)))
+            .unwrap();
+        let end = Instant::now() + time;
+        let mut client = None;
+        let mut number = 0;
+        let mut buf = [0; 65536];
+        while Instant::now() < end {
+            while let Ok((n, from)) = near.recv_from(&mut buf) {
+                client = Some(from);
+                let _ = far.send(&buf[..n]);
+            }
+            let (Ok(n), Some(client)) = (far.recv(&mut buf), client) else {
+                continue;
+            };
+            for datagram in edit(number, buf[..n].to_vec()) {
+                let _ = near.send_to(&datagram, client);
+            }
+            number += 1;
+        }
+    });
+    (address, job)
+}
