@@ -10,10 +10,12 @@ mod abr;
 mod bulk;
 mod cbr;
 mod clock;
+mod command;
 mod error;
 mod facts;
 mod hello;
 mod latency;
+mod listening;
 mod message;
 mod meter;
 mod pattern;
@@ -36,6 +38,7 @@ use std::sync::atomic::AtomicBool;
 use nix::sys::prctl;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+pub use command::{CommandOutcome, CommandSpec, RunningCommand};
 pub use error::{Result, TrafficError};
 pub use pattern::{Corruption, Pattern};
 pub use report::{

@@ -4,6 +4,7 @@
 
 mod bulk;
 mod cbr;
+mod command;
 mod failure;
 mod middle;
 mod pair;
@@ -27,6 +28,17 @@ fn main() -> ExitCode {
     {
         return traffic::main(spec).into();
     }
+    match &args[..] {
+        [sub, at] if sub == "__serve" => {
+            command::serve(at);
+            return ExitCode::SUCCESS;
+        }
+        [sub, at] if sub == "__say" => {
+            command::say(at);
+            return ExitCode::SUCCESS;
+        }
+        _ => {}
+    }
     if args.iter().any(|a| a == "--list") {
         return ExitCode::SUCCESS;
     }
@@ -42,6 +54,7 @@ fn main() -> ExitCode {
         cbr::TESTS,
         video::TESTS,
         failure::TESTS,
+        command::TESTS,
     ]
     .concat()
     {
