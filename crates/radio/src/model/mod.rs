@@ -16,6 +16,7 @@ mod network;
 mod opportunities;
 mod queue;
 mod rate;
+mod rate_steps;
 mod serve;
 mod shared;
 mod spec;
