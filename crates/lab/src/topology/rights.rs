@@ -46,17 +46,21 @@ pub enum Rights {
 /// enters a user namespace and starts itself again there, so `main` calls this
 /// first, before any thread is started.
 ///
-/// `before` runs just before that, still outside: the place for a sweep, as
-/// the processes of other runs are out of reach from the inside.
+/// `first` is run once, before that: the place for a sweep, as the processes
+/// of other runs are out of reach from inside of a user namespace.
 ///
 /// # Errors
-/// [`LabError::Missing`] when there is no way; and the errors of `before`.
-pub fn acquire(before: impl FnOnce() -> Result<(), LabError>) -> Result<Rights, LabError> {
+/// [`LabError::Missing`] when there is no way; and the errors of `first`.
+pub fn acquire(first: impl FnOnce() -> Result<(), LabError>) -> Result<Rights, LabError> {
     let capabilities = capabilities()?;
-    if has(capabilities, CAP_NET_ADMIN) && has(capabilities, CAP_SYS_ADMIN) {
-        return Ok(current());
+    let capable = has(capabilities, CAP_NET_ADMIN) && has(capabilities, CAP_SYS_ADMIN);
+    if capable && current() == Rights::UserNamespace {
+        return Ok(Rights::UserNamespace);
     }
-    before()?;
+    first()?;
+    if capable {
+        return Ok(Rights::Direct);
+    }
     match enter_user_namespace() {
         Ok(never) => match never {},
         Err(e) => Err(e.into()),
