@@ -7,7 +7,7 @@ use braid_core::AccessKind;
 use ipnet::IpNet;
 use rtnetlink::{Handle, LinkUnspec};
 
-use super::addressing::{AddressPlan, LinkAddresses};
+use super::addressing::{AddressPlan, Family, LinkAddresses};
 use super::busy::choose_prefix;
 use super::links::{AccessPorts, LinkNames, packet_ports, tun_ports};
 use super::names::Names;
@@ -98,6 +98,13 @@ impl Topology {
     /// for what cannot be built here. What was built so far goes away.
     pub fn build(spec: &TopologySpec) -> Result<Self, LabError> {
         spec.check()?;
+        if spec.family == Family::Ipv6 && !sysctl::has_ipv6() {
+            let fix = "remove ipv6.disable=1 from the kernel's command line and restart";
+            return Err(LabError::missing(
+                "build an IPv6 topology: this kernel has no IPv6",
+                fix,
+            ));
+        }
         let host_routes = netlink_here(async |handle| netlink::routes(&handle).await)
             .context("read the host's routes")?;
         let (prefix, note) = choose_prefix(spec.prefix, spec.family, &host_routes)?;

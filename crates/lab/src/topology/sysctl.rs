@@ -1,11 +1,17 @@
 //! Kernel settings of a namespace.
 
 use std::fs;
+use std::path::Path;
 
 use super::addressing::Family;
 
 /// A setting: its path below `/proc/sys`, dots for slashes, and its value.
 pub(super) type Setting = (String, String);
+
+/// Whether the kernel has IPv6, and it is not switched off.
+pub(super) fn has_ipv6() -> bool {
+    Path::new("/proc/sys/net/ipv6/conf").exists()
+}
 
 /// What every namespace of a lab is set to before it has interfaces.
 ///
@@ -29,6 +35,9 @@ pub(super) fn base(family: Family, tcp_rmem: [u32; 3], tcp_wmem: [u32; 3]) -> Ve
         ));
         let v6 =
             |key: &str, value: &str| (format!("net.ipv6.conf.{scope}.{key}"), value.to_string());
+        if !has_ipv6() {
+            continue;
+        }
         if family == Family::Ipv4 {
             // Keeps the kernel's own IPv6 chatter off the links.
             settings.push(v6("disable_ipv6", "1"));
