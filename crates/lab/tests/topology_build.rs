@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::TcpListener;
 
 use braid_lab::topology::{Family, Namespace, PortChoice, Topology, TopologySpec};
 use braid_radio::emulator::PortKind;
 
 mod topology_common;
 use topology_common::{
-    Wire, can_build, device, device_named, eventually, interfaces, left_by, send, users_of,
+    Wire, can_build, connect, device, device_named, eventually, interfaces, left_by, send, users_of,
 };
 
 /// Every family and kind of port that this machine has.
@@ -95,28 +95,6 @@ fn a_payload_crosses_every_access_whole() {
         }
         drop(wire);
     });
-}
-
-/// A TCP connection from an address.
-fn connect(from: IpAddr, to: IpAddr, port: u16) -> TcpStream {
-    let socket = socket2::Socket::new(
-        socket2::Domain::for_address(SocketAddr::new(to, port)),
-        socket2::Type::STREAM,
-        None,
-    );
-    let socket = socket.unwrap();
-    socket.bind(&SocketAddr::new(from, 0).into()).unwrap();
-    socket
-        .connect_timeout(
-            &SocketAddr::new(to, port).into(),
-            std::time::Duration::from_secs(5),
-        )
-        .unwrap();
-    let stream: TcpStream = socket.into();
-    stream
-        .set_read_timeout(Some(std::time::Duration::from_secs(10)))
-        .unwrap();
-    stream
 }
 
 #[test]

@@ -2,7 +2,7 @@
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,6 +148,25 @@ impl Drop for Wire {
     }
 }
 
+/// A TCP connection from an address.
+pub fn connect(from: IpAddr, to: IpAddr, port: u16) -> TcpStream {
+    let socket = socket2::Socket::new(
+        socket2::Domain::for_address(SocketAddr::new(to, port)),
+        socket2::Type::STREAM,
+        None,
+    );
+    let socket = socket.unwrap();
+    socket.bind(&SocketAddr::new(from, 0).into()).unwrap();
+    socket
+        .connect_timeout(&SocketAddr::new(to, port).into(), Duration::from_secs(5))
+        .unwrap();
+    let stream: TcpStream = socket.into();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    stream
+}
+
 /// The interfaces of the calling thread's namespace.
 pub fn interfaces() -> BTreeSet<String> {
     nix::net::if_::if_nameindex()
@@ -178,13 +197,13 @@ pub fn users_of(inode: u64) -> Vec<String> {
     users
 }
 
-/// Tries until `ok`, for at most five seconds.
+/// Tries until `ok`, for at most half a minute.
 pub fn eventually(what: &str, mut ok: impl FnMut() -> bool) {
-    for _ in 0..500 {
+    for _ in 0..3000 {
         if ok() {
             return;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("not within five seconds: {what}");
+    panic!("not within half a minute: {what}");
 }
