@@ -1,3 +1,4 @@
 //! The parts of the `braid` command.
 
 pub mod end;
+pub mod trace_cmd;

@@ -51,25 +51,25 @@ pub fn walk(seed: u64) -> Trace {
 /// `nr` and `lte`.
 ///
 /// Each access is a semi-Markov chain over kinds of coverage, with exponential
-/// stays, times log-normal fading with an exponential correlation. 5G: 700
-/// Mbit/s (stays of 12 s on average), 260 (14 s), 50 (8 s) and none (4 s),
-/// fading 0.45 over 3 s. LTE: 110 Mbit/s (25 s), 40 (20 s) and none (2.5 s),
+/// stays, times log-normal fading with an exponential correlation. 5G: 450
+/// Mbit/s (stays of 12 s on average), 180 (14 s), 40 (8 s) and none (4 s),
+/// fading 0.4 over 3 s. LTE: 110 Mbit/s (25 s), 40 (20 s) and none (2.5 s),
 /// fading 0.35 over 5 s. The next kind is drawn with the given weights.
 pub fn drive(seed: u64) -> Trace {
     const SECONDS: usize = 180;
     const NR: [Coverage; 4] = [
         Coverage {
-            mbps: 700.0,
+            mbps: 450.0,
             stay_s: 12.0,
             weight: 3.0,
         },
         Coverage {
-            mbps: 260.0,
+            mbps: 180.0,
             stay_s: 14.0,
             weight: 4.0,
         },
         Coverage {
-            mbps: 50.0,
+            mbps: 40.0,
             stay_s: 8.0,
             weight: 2.0,
         },
@@ -104,7 +104,7 @@ pub fn drive(seed: u64) -> Trace {
         (0..SECONDS).map(next).collect()
     };
     sampled(vec![
-        ("nr", series("drive nr", &NR, 0.45, 3.0)),
+        ("nr", series("drive nr", &NR, 0.4, 3.0)),
         ("lte", series("drive lte", &LTE, 0.35, 5.0)),
     ])
 }
@@ -285,17 +285,17 @@ pub const SHIPPED: [Shipped; 4] = [
     },
     Shipped {
         file: "drive-5g4g.csv",
-        about: "5G and LTE of one drive, with outages (model: braid_radio::trace::generate::drive, seed 1)",
-        make: || drive(1),
+        about: "5G and LTE of one drive, with outages (model: braid_radio::trace::generate::drive, seed 4)",
+        make: || drive(4),
     },
     Shipped {
         file: "cell-a.mahimahi",
-        about: "a cellular downlink of about 6 Mbit/s",
+        about: "a cellular downlink of about 5 Mbit/s",
         make: || cell(1, 30, 6.0),
     },
     Shipped {
         file: "cell-b.mahimahi",
-        about: "a cellular downlink of about 3 Mbit/s",
+        about: "a cellular downlink of about 2.5 Mbit/s",
         make: || cell(2, 30, 3.0),
     },
 ];

@@ -256,7 +256,7 @@ fn describe(name: &str, segments: &[Segment], outages: &[(f64, f64)]) -> ColumnS
         variation: (mean > 0.0).then_some(deviation / mean),
         outages: Outages {
             count: outages.len(),
-            total_s: outages.iter().map(|o| o.1).sum(),
+            total_s: outages.iter().map(|o| o.1).fold(0.0, |a, b| a + b), // a sum of none is -0
             longest_s: outages.iter().map(|o| o.1).fold(0.0, f64::max),
         },
     }

@@ -21,6 +21,8 @@ pub(super) const COLOURS: [RGBColor; 8] = [
 pub(super) const MAX_POINTS: usize = 1500;
 /// Fewest samples over which a spread is drawn.
 const MIN_SPREAD: usize = 5;
+/// Largest part of the trace over which a spread is drawn.
+const MAX_SPREAD: f64 = 0.2;
 
 /// What is drawn of one column.
 pub(super) struct Line {
@@ -39,7 +41,7 @@ pub(super) struct Line {
 pub(super) fn spread_window(trace: &Trace, options: &stats::Options) -> f64 {
     let span = trace.span().as_secs_f64();
     let step = trace.step(options.window).as_secs_f64();
-    (span / 30.0).max(step * 10.0).min(span)
+    (span / 30.0).max(step * 10.0)
 }
 
 /// Prepares the columns; spreads are taken over `around` seconds.
@@ -94,6 +96,9 @@ fn thinned(segments: &[Segment], span: f64) -> Vec<Segment> {
 /// 5th and 95th percentile within `around` seconds of times over the span.
 fn spread(segments: &[Segment], span: f64, around: f64) -> Vec<(f64, f64, f64)> {
     let at = |i: usize| span * i as f64 / 240.0;
+    if around > span * MAX_SPREAD {
+        return Vec::new(); // too few samples to tell spread from change
+    }
     let window = |i: usize| {
         let (from, to) = (at(i) - around / 2.0, at(i) + around / 2.0);
         let first = segments.partition_point(|s| s.start_s + s.length_s <= from);

@@ -2,9 +2,11 @@
 //! distribution of the rate. SVG is drawn with plotters; PNG is that SVG
 //! rasterised by resvg with the font that is built in.
 
+mod header;
 mod lines;
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
@@ -14,7 +16,8 @@ use resvg::{tiny_skia, usvg};
 use thiserror::Error;
 
 use super::stats::{self, Segment, quantile};
-use super::{LineError, Trace};
+use super::{Capacity, LineError, Trace};
+use header::header;
 use lines::{Line, MAX_POINTS, lines, spread_window};
 
 const REGULAR: &[u8] = include_bytes!("../../../assets/Roboto-Regular-latin.ttf");
@@ -24,8 +27,6 @@ const INK: RGBColor = RGBColor(0x1f, 0x29, 0x37);
 const SOFT: RGBColor = RGBColor(0x5b, 0x65, 0x75);
 const GRID: RGBColor = RGBColor(0xe3, 0xe7, 0xec);
 const AXIS: RGBColor = RGBColor(0x9a, 0xa3, 0xaf);
-
-const LEGEND_ROW: i32 = 22;
 
 /// What the picture shows, and how large.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +73,16 @@ fn draw_error(e: impl std::fmt::Display) -> PlotError {
     PlotError::Draw(e.to_string())
 }
 
+/// Windows over which delivery opportunities that last `span` are drawn as
+/// rates: 1, 2 or 5 times a power of ten milliseconds, 10 ms to 1 s, such that
+/// there are some hundreds of them.
+pub fn window(span: Duration) -> Duration {
+    let wanted = span / 300;
+    let sizes = [10, 20, 50, 100, 200, 500].map(Duration::from_millis);
+    let fitting = sizes.into_iter().find(|s| *s >= wanted);
+    fitting.unwrap_or(Duration::from_secs(1))
+}
+
 /// Draws the trace as SVG.
 ///
 /// # Errors
@@ -89,7 +100,9 @@ pub fn svg(trace: &Trace, options: &Options) -> Result<String, PlotError> {
     {
         let root = SVGBackend::with_string(&mut out, (w, h)).into_drawing_area();
         root.fill(&WHITE).map_err(draw_error)?;
-        let top = header(&root, &lines, options, around)?;
+        let window = matches!(trace.capacity, Capacity::Opportunities { .. });
+        let window = window.then_some(options.stats.window);
+        let top = header(&root, &lines, options, around, window)?;
         let (_, body) = root.split_vertically(top);
         let (left, right) = body.split_horizontally(w * 69 / 100);
         let most = lines.iter().filter_map(|l| l.sorted.last()).map(|s| s.mbps);
@@ -139,66 +152,6 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 fn font(px: u32, colour: RGBColor) -> TextStyle<'static> {
     ("sans-serif", px).into_font().color(&colour)
-}
-
-/// Title and legend; returns the height they take.
-fn header(
-    root: &Area<'_>,
-    lines: &[Line],
-    options: &Options,
-    around: f64,
-) -> Result<i32, PlotError> {
-    let bold = ("sans-serif", 19)
-        .into_font()
-        .style(FontStyle::Bold)
-        .color(&INK);
-    root.draw_text(&options.title, &bold, (22, 16))
-        .map_err(draw_error)?;
-    let mut entries: Vec<(Option<&Line>, String)> = lines
-        .iter()
-        .map(|l| {
-            let total: f64 = l.sorted.iter().map(|s| s.length_s).sum();
-            let mean = l.sorted.iter().map(|s| s.mbps * s.length_s).sum::<f64>() / total;
-            let median = number(quantile(&l.sorted, 0.5));
-            (
-                Some(l),
-                format!("{}: mean {}, median {median}", l.name, number(mean)),
-            )
-        })
-        .collect();
-    if lines.iter().any(|l| l.spread.len() > 1) {
-        entries.push((
-            None,
-            format!("band: 5th to 95th percentile within {} s", number(around)),
-        ));
-    }
-    if lines.iter().any(|l| !l.outages.is_empty()) {
-        entries.push((
-            None,
-            format!(
-                "shaded, with a bar on top: at most {} Mbit/s for {:?} or more",
-                options.stats.outage_mbps, options.stats.outage_min
-            ),
-        ));
-    }
-    let (mut x, mut y) = (22, 48);
-    for (line, text) in &entries {
-        let style = font(14, if line.is_some() { INK } else { SOFT });
-        let (w, _) = root.estimate_text_size(text, &style).map_err(draw_error)?;
-        let swatch = if line.is_some() { 24 } else { 0 };
-        let w = w as i32 + swatch;
-        if x > 22 && x + w > options.width as i32 - 22 {
-            (x, y) = (22, y + LEGEND_ROW);
-        }
-        if let Some(l) = line {
-            let box_ = Rectangle::new([(x, y + 1), (x + 16, y + 13)], l.colour.filled());
-            root.draw(&box_).map_err(draw_error)?;
-        }
-        root.draw_text(text, &style, (x + swatch, y))
-            .map_err(draw_error)?;
-        x += w + 26;
-    }
-    Ok(y + LEGEND_ROW + 6)
 }
 
 /// Axes of one panel.
@@ -377,18 +330,35 @@ mod tests {
 
     #[test]
     fn png_has_the_colours_of_both_columns_and_dark_text() {
-        let options = Options::default();
+        let options = Options {
+            width: 600,
+            height: 300,
+            ..Options::default()
+        };
         let picture = png(&svg(&outage_trace(), &options).unwrap(), 1.0).unwrap();
         let pixels = tiny_skia::Pixmap::decode_png(&picture).unwrap();
-        assert_eq!((pixels.width(), pixels.height()), (1200, 520));
+        assert_eq!((pixels.width(), pixels.height()), (600, 300));
         let count = |c: RGBColor| {
             let same = |p: &&tiny_skia::PremultipliedColorU8| {
                 (p.red(), p.green(), p.blue()) == (c.0, c.1, c.2)
             };
             pixels.pixels().iter().filter(same).count()
         };
-        assert!(count(COLOURS[0]) > 200 && count(COLOURS[1]) > 200);
+        assert!(count(COLOURS[0]) > 100 && count(COLOURS[1]) > 100);
         assert!(count(INK) > 50, "no text");
+    }
+
+    #[test]
+    fn windows_suit_the_span() {
+        for (s, ms) in [(1, 10), (30, 100), (120, 500), (240, 1000), (100_000, 1000)] {
+            assert_eq!(window(Duration::from_secs(s)), Duration::from_millis(ms));
+        }
+        let trace = Trace::parse(b"5\n40000\n", None).unwrap();
+        assert!(
+            svg(&trace, &Options::default())
+                .unwrap()
+                .contains("rates over 1 s")
+        );
     }
 
     #[test]

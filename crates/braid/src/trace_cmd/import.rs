@@ -1,0 +1,164 @@
+//! `braid trace import`.
+
+use std::time::Duration;
+
+use braid_core::units::parse_duration;
+use braid_radio::trace::{Capacity, Trace, write};
+use clap::{Args, ValueEnum};
+
+use super::{Destination, Failure, Source, warn};
+
+/// Windows over which opportunities become rates, unless told otherwise.
+const WINDOW: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    out: Destination,
+    /// What to write
+    #[arg(long, value_enum, default_value_t = To::Csv)]
+    to: To,
+    /// Take this column only, under NEW if given; may be repeated
+    #[arg(long, value_name = "NAME[=NEW]")]
+    column: Vec<String>,
+    /// Take a mean over every TIME [default: the samples as they are;
+    /// opportunities: 100 ms]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    step: Option<Duration>,
+    /// Begin here
+    #[arg(long, value_name = "TIME", default_value = "0 s", value_parser = parse_duration)]
+    start: Duration,
+    /// Take this much [default: all there is]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    length: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum To {
+    /// Seconds and Mbit/s, a column per link
+    Csv,
+    /// Mahimahi delivery opportunities, of one link
+    Mahimahi,
+}
+
+impl To {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Mahimahi => "mahimahi",
+        }
+    }
+}
+
+pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    let source = &args.source;
+    let whole = source.read()?;
+    let part = match (args.start, args.length) {
+        (Duration::ZERO, None) => whole.clone(),
+        (start, length) => whole.part(start, length).map_err(|e| source.error(e))?,
+    };
+    let chosen = columns(&part, &args.column).map_err(|e| match e {
+        Chosen::Unknown(e) => source.error(e),
+        Chosen::Twice(name) => Failure::Usage(format!("--column: two columns named \"{name}\"")),
+    })?;
+    let mut trace = part.select(&chosen);
+    let step = args.step.or_else(|| {
+        let opportunities = matches!(trace.capacity, Capacity::Opportunities { .. });
+        (opportunities && args.to == To::Csv).then_some(WINDOW)
+    });
+    if let Some(step) = step {
+        trace = trace.resampled(step).map_err(|e| source.error(e))?;
+        if let (Capacity::Steps { columns, .. }, [(_, name)]) = (&mut trace.capacity, &chosen[..]) {
+            columns[0].name.clone_from(name);
+        }
+    }
+
+    let path = args.out.path(source, args.to.extension());
+    let mut text = Vec::new();
+    let samples = match args.to {
+        To::Csv => {
+            let comments = provenance(args, &whole);
+            let invalid = |e: std::io::Error| Failure::Usage(e.to_string());
+            write::csv(&trace, &comments, &mut text).map_err(invalid)?;
+            format!(
+                "{} samples of {}",
+                trace.samples(),
+                trace.columns().join(", ")
+            )
+        }
+        To::Mahimahi => {
+            let index = trace.column_index(None).map_err(|mut e| {
+                e.msg += "; choose it with --column";
+                source.error(e)
+            })?;
+            let ms = trace.opportunities(index).map_err(|e| source.error(e))?;
+            write::mahimahi(&ms, &mut text)
+                .map_err(|e| Failure::Write(path.display().to_string(), e))?;
+            format!("{} delivery opportunities", ms.len())
+        }
+    };
+    args.out.write(source, &path, &text)?;
+    warn(source, &whole.problems);
+    warn(source, &whole.notes);
+    eprintln!(
+        "{}: {samples}, {:.3} s, from {} ({})",
+        path.display(),
+        trace.span().as_secs_f64(),
+        source.file.display(),
+        whole.format.describe()
+    );
+    Ok(())
+}
+
+enum Chosen {
+    Unknown(braid_radio::trace::LineError),
+    Twice(String),
+}
+
+/// Which columns to take, and their new names; all, when none is named.
+fn columns(trace: &Trace, wanted: &[String]) -> Result<Vec<(usize, String)>, Chosen> {
+    if wanted.is_empty() {
+        let all = trace.columns().into_iter().map(str::to_owned);
+        return Ok(all.enumerate().collect());
+    }
+    let mut chosen: Vec<(usize, String)> = Vec::new();
+    for w in wanted {
+        let (name, new) = w.split_once('=').unwrap_or((w, w));
+        let index = trace.column_index(Some(name)).map_err(Chosen::Unknown)?;
+        if chosen.iter().any(|(_, n)| n == new) {
+            return Err(Chosen::Twice(new.to_owned()));
+        }
+        chosen.push((index, new.to_owned()));
+    }
+    Ok(chosen)
+}
+
+/// Lines that say where an imported trace comes from.
+fn provenance(args: &ImportArgs, whole: &Trace) -> Vec<String> {
+    let mut lines = vec![format!(
+        "imported from {} ({}) by braid {}",
+        args.source.name(),
+        whole.format.describe(),
+        env!("CARGO_PKG_VERSION")
+    )];
+    let seconds = Duration::as_secs_f64;
+    if let Some(step) = &args.step {
+        lines.push(format!("means over {} s", seconds(step)));
+    } else if matches!(whole.capacity, Capacity::Opportunities { .. }) {
+        lines.push(format!("means over {} s", seconds(&WINDOW)));
+    }
+    if args.start != Duration::ZERO || args.length.is_some() {
+        let length = args.length.as_ref().map_or("the end".to_owned(), |l| {
+            format!("{} s", seconds(&args.start.saturating_add(*l)))
+        });
+        lines.push(format!(
+            "from {} s to {length} of the recording",
+            seconds(&args.start)
+        ));
+    }
+    lines.extend(whole.problems.iter().map(ToString::to_string));
+    lines.extend(whole.notes.iter().cloned());
+    lines
+}
