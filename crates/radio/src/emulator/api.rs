@@ -61,7 +61,7 @@ pub struct IoStats {
 pub struct LatenessStats {
     /// Deliveries measured.
     pub deliveries: u64,
-    /// From the time a delivery was due to the loop's turning to it.
+    /// From the time a delivery was due to the loop's turning to it, early ones as zero.
     pub mean_us: f64,
     /// Median.
     pub p50_us: f64,
@@ -69,6 +69,8 @@ pub struct LatenessStats {
     pub p99_us: f64,
     /// Largest.
     pub max_us: f64,
+    /// The loop's own latency that is being made up for at present.
+    pub compensated_us: f64,
     /// Wake-ups more than 1 ms late: pauses of the host.
     pub late_wakes: u64,
     /// Latest wake-up.

@@ -5,7 +5,9 @@ use braid_core::Time;
 use nix::sys::resource::{UsageWho, getrusage};
 use tokio::sync::oneshot;
 
-use super::api::{Capacity, CapacityQuery, Carrier, LinkReport, ProcessStats, Side, Stats};
+use super::api::{
+    Capacity, CapacityQuery, Carrier, LatenessStats, LinkReport, ProcessStats, Side, Stats,
+};
 use super::generation::Generation;
 use super::run::{Loop, Scheduled};
 use super::timer::monotonic_ns;
@@ -170,7 +172,10 @@ impl Loop {
             now_ns: m.time(monotonic_ns()).as_nanos(),
             links: links.collect(),
             media: m.network.medium_stats().into_iter().collect(),
-            lateness: self.out.lateness.stats(),
+            lateness: LatenessStats {
+                compensated_us: self.out.compensation.total() as f64 / 1e3,
+                ..self.out.lateness.stats()
+            },
             process: ProcessStats {
                 cpu_s: usage.map_or(0.0, |u| seconds(u.user_time()) + seconds(u.system_time())),
                 loops: self.turns,

@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::model::LinkSpec;
 use crate::model::wifi::WifiSpec;
-use crate::model::{DelaySpec, LinkChange, LinkSpec};
 
 /// A run of the emulator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,10 +118,6 @@ pub struct StationLinkConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tuning {
-    /// What waking up twice, reading and writing add to every packet's delay,
-    /// microseconds. It is taken off each link's propagation delay (as far as
-    /// that reaches), so that the delay comes out right.
-    pub latency_us: u32,
     /// Memory for packets in flight, MiB; packets beyond are dropped and
     /// counted as `no_buffer`.
     pub memory_mib: u32,
@@ -130,45 +125,7 @@ pub struct Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self {
-            latency_us: 36,
-            memory_mib: 1024,
-        }
-    }
-}
-
-impl Tuning {
-    fn shortened(self, d: Duration) -> Duration {
-        d.saturating_sub(Duration::from_micros(self.latency_us.into()))
-    }
-
-    fn delay(self, spec: &DelaySpec) -> DelaySpec {
-        match spec {
-            DelaySpec::Constant(d) => DelaySpec::Constant(self.shortened(*d)),
-            DelaySpec::Steps { points, period } => DelaySpec::Steps {
-                points: points
-                    .iter()
-                    .map(|&(t, d)| (t, self.shortened(d)))
-                    .collect(),
-                period: *period,
-            },
-        }
-    }
-
-    /// The link to model so that what is seen is `spec`.
-    pub(crate) fn link(self, spec: &LinkSpec) -> LinkSpec {
-        LinkSpec {
-            delay: self.delay(&spec.delay),
-            ..spec.clone()
-        }
-    }
-
-    /// The change to model so that what is seen is `change`.
-    pub(crate) fn change(self, change: LinkChange) -> LinkChange {
-        match change {
-            LinkChange::Delay(d) => LinkChange::Delay(self.delay(&d)),
-            other => other,
-        }
+        Self { memory_mib: 1024 }
     }
 }
 
@@ -324,23 +281,5 @@ mod tests {
             let e = format!("{:#}", config(edit).unwrap_err());
             assert!(e.contains(want), "{e}");
         }
-    }
-
-    #[test]
-    fn the_loops_own_latency_comes_off_the_delay() {
-        let t = Tuning {
-            latency_us: 40,
-            ..Tuning::default()
-        };
-        let us = Duration::from_micros;
-        let spec = DelaySpec::Steps {
-            points: vec![(us(0), us(1000)), (us(5), us(30))],
-            period: None,
-        };
-        let DelaySpec::Steps { points, .. } = t.delay(&spec) else {
-            panic!("steps stay steps")
-        };
-        assert_eq!(points, [(us(0), us(960)), (us(5), us(0))]);
-        assert_eq!(t.change(LinkChange::Up), LinkChange::Up);
     }
 }

@@ -4,7 +4,8 @@ use anyhow::{Context, Result};
 use braid_core::{Time, seed};
 use rand::RngExt;
 
-use super::config::{EmulatorConfig, StationConfig, StationLinkConfig, Tuning};
+use super::compensation;
+use super::config::{EmulatorConfig, StationConfig, StationLinkConfig};
 use super::outbox::Outbox;
 use crate::model::wifi::Dcf;
 use crate::model::{LinkChange, LinkId, Network, StationLink, Train};
@@ -17,18 +18,18 @@ pub(crate) struct Generation {
     ids: Vec<LinkId>,
     /// `CLOCK_MONOTONIC`, nanoseconds.
     base: u64,
-    tuning: Tuning,
 }
 
 impl Generation {
     /// Models of the links of `config`, in the order of [`link_names`].
     pub(crate) fn new(config: &EmulatorConfig, base: u64) -> Result<Self> {
         let mut network = Network::new(config.seed);
-        let tuning = config.tuning;
         let mut ids = Vec::new();
         for p in &config.paths {
             for (name, spec) in [("down", &p.down), ("up", &p.up)] {
-                ids.push(network.add_link(&format!("{}.{name}", p.name), &tuning.link(spec)));
+                ids.push(
+                    network.add_link(&format!("{}.{name}", p.name), &compensation::link(spec)),
+                );
             }
         }
         for m in &config.media {
@@ -47,12 +48,7 @@ impl Generation {
             let stations = m.stations.iter().map(station).collect();
             network.add_medium(&m.name, Box::new(medium), stations);
         }
-        Ok(Self {
-            network,
-            ids,
-            base,
-            tuning,
-        })
+        Ok(Self { network, ids, base })
     }
 
     pub(crate) fn base(&self) -> u64 {
@@ -88,7 +84,10 @@ impl Generation {
     }
 
     pub(crate) fn apply(&mut self, link: LinkId, at: Time, change: LinkChange, out: &mut Outbox) {
-        let change = self.tuning.change(change);
+        let (change, reserve) = compensation::change(change);
+        if let (Some(r), Some(i)) = (reserve, self.ids.iter().position(|&id| id == link)) {
+            out.links[i].set_reserve(r);
+        }
         self.network
             .apply(link, at, &change, &mut out.since(self.base));
     }

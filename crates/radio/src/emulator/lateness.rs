@@ -71,6 +71,8 @@ impl Lateness {
             p50_us: us(self.deliveries.value_at_quantile(0.5)),
             p99_us: us(self.deliveries.value_at_quantile(0.99)),
             max_us: us(self.deliveries.max()),
+            // Filled in by who makes up for it.
+            compensated_us: 0.0,
             late_wakes: self.late_wakes,
             max_wake_us: us(self.max_wake_ns),
             pauses: self.pauses.clone(),

@@ -12,6 +12,7 @@ mod capture;
 mod checksum;
 mod client;
 mod commands;
+mod compensation;
 mod config;
 mod control;
 mod generation;
@@ -85,14 +86,13 @@ pub fn run(config: EmulatorConfig, control: &Path) -> Result<()> {
             ports.push(Port::new(fd, framing));
         }
         let (device, proxy) = (2 * i, 2 * i + 1);
-        for (dir, from, to) in [("down", proxy, device), ("up", device, proxy)] {
-            links.push(LinkIo {
-                name: format!("{}.{dir}", p.name),
-                from,
-                to,
-                stats: api::IoStats::default(),
-            });
-        }
+        links.push(LinkIo::new(
+            format!("{}.down", p.name),
+            proxy,
+            device,
+            &p.down,
+        ));
+        links.push(LinkIo::new(format!("{}.up", p.name), device, proxy, &p.up));
     }
     let capture = match &config.pcap {
         Some(path) => Some(Capture::start(path, &link_names(&config))?),

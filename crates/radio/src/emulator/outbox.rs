@@ -1,6 +1,7 @@
 //! What comes out of the models, on its way to the ports.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use braid_core::Time;
 use nix::errno::Errno;
@@ -8,13 +9,14 @@ use nix::errno::Errno;
 use super::api::IoStats;
 use super::buffers::{Buffers, Held};
 use super::capture::Capture;
+use super::compensation::{self, Compensation};
 use super::lateness::Lateness;
 use super::port::Port;
 use super::segment::{Checksums, HeaderBuf};
 use super::timer::monotonic_ns;
 use super::vnet::ETHERNET_LEN;
 use crate::emulator::packet::MAX_HEADER;
-use crate::model::{DropCause, Sink, Span};
+use crate::model::{DropCause, LinkSpec, Sink, Span};
 
 /// The ends of a link, as indices of ports, and what happens there.
 #[derive(Debug)]
@@ -23,6 +25,40 @@ pub(crate) struct LinkIo {
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) stats: IoStats,
+    /// See [`compensation`]; nanoseconds.
+    reserve: u64,
+    /// When the last of its packets is written: the next ones come after it.
+    last: u64,
+}
+
+impl LinkIo {
+    pub(crate) fn new(name: String, from: usize, to: usize, spec: &LinkSpec) -> Self {
+        let mut link = Self {
+            name,
+            from,
+            to,
+            stats: IoStats::default(),
+            reserve: 0,
+            last: 0,
+        };
+        link.set_reserve(compensation::reserve(&spec.delay));
+        link
+    }
+
+    pub(crate) fn set_reserve(&mut self, d: Duration) {
+        self.reserve = u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+    }
+}
+
+/// Packets on their way out.
+struct Due {
+    /// When the loop means to write them (`CLOCK_MONOTONIC`).
+    at: u64,
+    /// When that should have happened at last.
+    intended: u64,
+    /// Whether the link has a reserve.
+    compensated: bool,
+    span: Span,
 }
 
 /// Packets that are due, and how they are written.
@@ -32,8 +68,9 @@ pub(crate) struct Outbox {
     pub(crate) lateness: Lateness,
     pub(crate) capture: Option<Capture>,
     checksums: Checksums,
-    /// With the time at which they were due (`CLOCK_MONOTONIC`), in that order.
-    due: VecDeque<(u64, Span)>,
+    pub(crate) compensation: Compensation,
+    /// In order of time.
+    due: VecDeque<Due>,
     headers: Box<HeaderBuf>,
 }
 
@@ -50,6 +87,7 @@ impl Outbox {
             lateness: Lateness::new(),
             capture,
             checksums,
+            compensation: Compensation::new(),
             due: VecDeque::with_capacity(4096),
             headers: Box::new([0; MAX_HEADER + ETHERNET_LEN]),
         }
@@ -60,18 +98,33 @@ impl Outbox {
         Since { base, outbox: self }
     }
 
-    /// Whether anything waits to be written.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.due.is_empty()
+    /// When the next packets are to be written.
+    pub(crate) fn next(&self) -> Option<u64> {
+        self.due.front().map(|d| d.at)
+    }
+
+    /// How much later than the models have something to say they need to be
+    /// asked: everything is held for at least as long.
+    pub(crate) fn slack(&self) -> u64 {
+        let holds = self.links.iter().map(|l| self.compensation.hold(l.reserve));
+        holds.min().unwrap_or(0)
     }
 
     /// Writes up to `most` of what is due.
     pub(crate) fn write(&mut self, ports: &[Port], most: usize) {
         for _ in 0..most {
-            let Some((due, span)) = self.due.pop_front() else {
+            let now = monotonic_ns();
+            if self.next().is_none_or(|at| at > now) {
+                return;
+            }
+            let Some(due) = self.due.pop_front() else {
                 return;
             };
-            self.lateness.delivery(due, monotonic_ns());
+            self.lateness.delivery(due.intended, now);
+            if due.compensated {
+                self.compensation.wrote(now - due.at);
+            }
+            let span = due.span;
             if let Some(held) = self.buffers.get(span.id) {
                 let link = &mut self.links[held.link];
                 let mut writer = Writer {
@@ -104,15 +157,34 @@ struct Since<'a> {
 
 impl Sink for Since<'_> {
     fn deliver(&mut self, at: Time, span: Span) {
-        let at = self.base.saturating_add(at.as_nanos());
-        let due = &mut self.outbox.due;
-        match due.back() {
-            // Only around a new epoch, where two sets of models are at work.
-            Some(&(last, _)) if last > at => {
-                let i = due.partition_point(|&(t, _)| t <= at);
-                due.insert(i, (at, span));
+        let out = &mut *self.outbox;
+        let Some(held) = out.buffers.get(span.id) else {
+            return;
+        };
+        let link = &mut out.links[held.link];
+        let hold = out.compensation.hold(link.reserve);
+        let at = self.base.saturating_add(at.as_nanos()).saturating_add(hold);
+        // In order, although the hold varies.
+        let at = at.max(link.last);
+        link.last = at;
+        let compensated = link.reserve > 0;
+        let new = Due {
+            at,
+            intended: at
+                + if compensated {
+                    out.compensation.write()
+                } else {
+                    0
+                },
+            compensated,
+            span,
+        };
+        match out.due.back() {
+            Some(last) if last.at > at => {
+                let i = out.due.partition_point(|d| d.at <= at);
+                out.due.insert(i, new);
             }
-            _ => due.push_back((at, span)),
+            _ => out.due.push_back(new),
         }
     }
 

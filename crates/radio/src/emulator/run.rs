@@ -129,7 +129,7 @@ impl Loop {
         while !self.stop {
             self.turns += 1;
             let next = self.next_event();
-            let busy = !self.out.is_empty() || next.is_some_and(|t| t <= monotonic_ns());
+            let busy = next.is_some_and(|t| t <= monotonic_ns());
             if !busy {
                 self.alarm.set(next).context("cannot set the timer")?;
             }
@@ -159,9 +159,12 @@ impl Loop {
 
     /// When there is something to do if nothing comes (`CLOCK_MONOTONIC`).
     fn next_event(&self) -> Option<u64> {
+        let slack = self.out.slack();
+        let former = self.former.as_ref().and_then(Generation::next_event);
         [
-            self.models.next_event(),
-            self.former.as_ref().and_then(Generation::next_event),
+            self.models.next_event().map(|t| t.saturating_add(slack)),
+            former.map(|t| t.saturating_add(slack)),
+            self.out.next(),
             self.next_change(),
             self.next_epoch,
         ]
@@ -184,8 +187,9 @@ impl Loop {
         let Some(due) = self.alarm.fired().filter(|_| !busy) else {
             return;
         };
-        let epoch = self.models.base();
-        if let Some(p) = self.out.lateness.wake(due, monotonic_ns(), epoch) {
+        let (epoch, now) = (self.models.base(), monotonic_ns());
+        self.out.compensation.woke(now.saturating_sub(due));
+        if let Some(p) = self.out.lateness.wake(due, now, epoch) {
             eprintln!(
                 "emulator: host pause: woke {:.3} ms late at {:.6} s",
                 p.late_ms, p.at_s
