@@ -9,6 +9,7 @@
 mod abr;
 mod bulk;
 mod cbr;
+mod check;
 mod clock;
 mod command;
 mod error;
@@ -22,6 +23,7 @@ mod pattern;
 mod playback;
 mod report;
 mod rr;
+mod seconds;
 mod session;
 mod socket;
 mod spec;

@@ -8,13 +8,12 @@ use braid_core::{Rate, Time};
 use serde::{Deserialize, Serialize};
 
 use super::error::{Result, TrafficError};
+use super::seconds;
 
 /// Bytes of a paced message that are not payload; see [`super::message`].
 pub const MESSAGE_HEADER_BYTES: u32 = 32;
 /// The longest paced message over a stream, bytes.
 pub const MESSAGE_MAX_BYTES: u32 = 1 << 20;
-/// The longest UDP payload over IPv4, bytes.
-const DATAGRAM_MAX_BYTES: u32 = 65_507;
 
 /// One end of one connection: both ends get the same values but for `role`,
 /// `address` and `local`.
@@ -268,120 +267,6 @@ impl TrafficSpec {
             (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
         })
     }
-
-    /// Checks what types do not.
-    ///
-    /// # Errors
-    /// [`TrafficError::Spec`] that names the field and what it may be.
-    pub fn check(&self) -> Result<()> {
-        let bad = |m: String| Err(TrafficError::Spec(m));
-        if self.duration.is_zero() {
-            return bad("duration_s is 0; expected more than 0".into());
-        }
-        if self.fixed_bytes().is_none() && self.warmup >= self.duration {
-            return bad(format!(
-                "warmup_s is {} and duration_s {}; nothing is left to measure",
-                self.warmup.as_secs_f64(),
-                self.duration.as_secs_f64()
-            ));
-        }
-        if let Some(local) = self.local
-            && local.is_ipv4() != self.address.is_ipv4()
-        {
-            return bad(format!(
-                "local address {local} and address {} are not of one IP version",
-                self.address
-            ));
-        }
-        if self.transport == Transport::Udp && !matches!(self.traffic, Kind::Cbr { .. }) {
-            return bad(format!(
-                "{} traffic needs a stream; over udp only cbr is possible",
-                self.traffic.name()
-            ));
-        }
-        match &self.traffic {
-            Kind::Bulk { bytes: Some(0) } => bad("bytes is 0; expected more than 0".into()),
-            Kind::Bulk { .. } => Ok(()),
-            Kind::RequestResponse {
-                request_bytes,
-                response_bytes,
-            } => {
-                if *request_bytes == 0 || *response_bytes == 0 {
-                    return bad("request_bytes and response_bytes must be at least 1".into());
-                }
-                Ok(())
-            }
-            Kind::Cbr {
-                rate,
-                message_bytes,
-            } => {
-                let most = match self.transport {
-                    Transport::Udp => DATAGRAM_MAX_BYTES,
-                    Transport::Tcp | Transport::Mptcp => MESSAGE_MAX_BYTES,
-                };
-                if !(MESSAGE_HEADER_BYTES..=most).contains(message_bytes) {
-                    return bad(format!(
-                        "message_bytes is {message_bytes}; expected {MESSAGE_HEADER_BYTES} (its \
-                         header) to {most}"
-                    ));
-                }
-                if *rate == Rate::ZERO {
-                    return bad("rate is 0; expected more than 0".into());
-                }
-                Ok(())
-            }
-            Kind::Video {
-                bitrates,
-                segment,
-                buffer,
-                startup,
-            } => {
-                if self.direction != Direction::Down {
-                    return bad("video goes down (from server to client) only".into());
-                }
-                if bitrates.is_empty()
-                    || bitrates[0] == Rate::ZERO
-                    || !bitrates.is_sorted_by(|a, b| a < b)
-                {
-                    return bad("bitrates must be positive and ascending, at least one".into());
-                }
-                if segment.is_zero() || buffer < segment || startup > buffer {
-                    return bad(format!(
-                        "segment_s is {}, buffer_s {}, startup_s {}; expected 0 < segment_s <= \
-                         buffer_s and startup_s <= buffer_s",
-                        segment.as_secs_f64(),
-                        buffer.as_secs_f64(),
-                        startup.as_secs_f64()
-                    ));
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Durations as seconds, with a fraction.
-mod seconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    pub(super) fn serialize<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_f64(d.as_secs_f64())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
-        /// 30 days: times computed from it stay far from overflow.
-        const MOST: f64 = 30.0 * 86_400.0;
-        let v = f64::deserialize(d)?;
-        if (0.0..=MOST).contains(&v) {
-            Ok(Duration::from_secs_f64(v))
-        } else {
-            Err(de::Error::custom(format!(
-                "{v} is not valid: expected seconds from 0 to {MOST}"
-            )))
-        }
-    }
 }
 
 #[cfg(test)]
@@ -407,44 +292,6 @@ mod tests {
             let s = read(&format!(r#""traffic":{kind}"#)).unwrap();
             let text = serde_json::to_string(&s).unwrap();
             assert_eq!(TrafficSpec::from_json(&text).unwrap(), s, "{text}");
-        }
-    }
-
-    #[test]
-    fn says_what_is_wrong() {
-        for (rest, word) in [
-            (r#""traffic":{"kind":"bulk","byte":1}"#, "byte"),
-            (r#""traffic":{"kind":"bulk"},"colour":1"#, "colour"),
-            (r#""traffic":{"kind":"bulk","bytes":0}"#, "bytes"),
-            (r#""traffic":{"kind":"bulk"},"warmup_s":3"#, "warmup_s"),
-            (r#""traffic":{"kind":"bulk"},"warmup_s":-1"#, "seconds"),
-            (r#""traffic":{"kind":"bulk"},"transport":"udp"}"#, ""),
-            (r#""traffic":{"kind":"bulk"},"transport":"udp""#, "udp"),
-            (r#""traffic":{"kind":"bulk"},"local":"::1""#, "IP version"),
-            (
-                r#""traffic":{"kind":"cbr","rate":1,"message_bytes":31}"#,
-                "message_bytes",
-            ),
-            (
-                r#""traffic":{"kind":"cbr","rate":0,"message_bytes":99}"#,
-                "rate",
-            ),
-            (
-                r#""traffic":{"kind":"request-response","request_bytes":0}"#,
-                "request_bytes",
-            ),
-            (
-                r#""traffic":{"kind":"video","bitrates":[2,1],"segment_s":2,"buffer_s":9,"startup_s":4}"#,
-                "ascending",
-            ),
-            (
-                r#""traffic":{"kind":"video","bitrates":[1],"segment_s":2,"buffer_s":1,"startup_s":1}"#,
-                "segment_s",
-            ),
-        ] {
-            let e = read(rest).unwrap_err();
-            assert!(e.to_string().contains(word), "{rest}: {e}");
-            assert_eq!(e.exit_status(), 2);
         }
     }
 

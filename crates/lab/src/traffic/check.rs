@@ -1,0 +1,152 @@
+//! What of a specification its types do not make sure of.
+
+use braid_core::Rate;
+
+use super::error::{Result, TrafficError};
+use super::spec::{
+    Direction, Kind, MESSAGE_HEADER_BYTES, MESSAGE_MAX_BYTES, TrafficSpec, Transport,
+};
+
+/// The longest UDP payload over IPv4, bytes.
+const DATAGRAM_MAX_BYTES: u32 = 65_507;
+
+impl TrafficSpec {
+    /// Checks what types do not.
+    ///
+    /// # Errors
+    /// [`TrafficError::Spec`] that names the field and what it may be.
+    pub fn check(&self) -> Result<()> {
+        let bad = |m: String| Err(TrafficError::Spec(m));
+        if self.duration.is_zero() {
+            return bad("duration_s is 0; expected more than 0".into());
+        }
+        if self.fixed_bytes().is_none() && self.warmup >= self.duration {
+            return bad(format!(
+                "warmup_s is {} and duration_s {}; nothing is left to measure",
+                self.warmup.as_secs_f64(),
+                self.duration.as_secs_f64()
+            ));
+        }
+        if let Some(local) = self.local
+            && local.is_ipv4() != self.address.is_ipv4()
+        {
+            return bad(format!(
+                "local address {local} and address {} are not of one IP version",
+                self.address
+            ));
+        }
+        if self.transport == Transport::Udp && !matches!(self.traffic, Kind::Cbr { .. }) {
+            return bad(format!(
+                "{} traffic needs a stream; over udp only cbr is possible",
+                self.traffic.name()
+            ));
+        }
+        match &self.traffic {
+            Kind::Bulk { bytes: Some(0) } => bad("bytes is 0; expected more than 0".into()),
+            Kind::Bulk { .. } => Ok(()),
+            Kind::RequestResponse {
+                request_bytes,
+                response_bytes,
+            } => {
+                if *request_bytes == 0 || *response_bytes == 0 {
+                    return bad("request_bytes and response_bytes must be at least 1".into());
+                }
+                Ok(())
+            }
+            Kind::Cbr {
+                rate,
+                message_bytes,
+            } => {
+                let most = match self.transport {
+                    Transport::Udp => DATAGRAM_MAX_BYTES,
+                    Transport::Tcp | Transport::Mptcp => MESSAGE_MAX_BYTES,
+                };
+                if !(MESSAGE_HEADER_BYTES..=most).contains(message_bytes) {
+                    return bad(format!(
+                        "message_bytes is {message_bytes}; expected {MESSAGE_HEADER_BYTES} (its \
+                         header) to {most}"
+                    ));
+                }
+                if *rate == Rate::ZERO {
+                    return bad("rate is 0; expected more than 0".into());
+                }
+                Ok(())
+            }
+            Kind::Video {
+                bitrates,
+                segment,
+                buffer,
+                startup,
+            } => {
+                if self.direction != Direction::Down {
+                    return bad("video goes down (from server to client) only".into());
+                }
+                if bitrates.is_empty()
+                    || bitrates[0] == Rate::ZERO
+                    || !bitrates.is_sorted_by(|a, b| a < b)
+                {
+                    return bad("bitrates must be positive and ascending, at least one".into());
+                }
+                if segment.is_zero() || buffer < segment || startup > buffer {
+                    return bad(format!(
+                        "segment_s is {}, buffer_s {}, startup_s {}; expected 0 < segment_s <= \
+                         buffer_s and startup_s <= buffer_s",
+                        segment.as_secs_f64(),
+                        buffer.as_secs_f64(),
+                        startup.as_secs_f64()
+                    ));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = r#""role":"client","address":"10.77.0.1:5001","duration_s":2.5"#;
+
+    fn read(rest: &str) -> Result<TrafficSpec> {
+        TrafficSpec::from_json(&format!("{{{BASE},{rest}}}"))
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for (rest, word) in [
+            (r#""traffic":{"kind":"bulk","byte":1}"#, "byte"),
+            (r#""traffic":{"kind":"bulk"},"colour":1"#, "colour"),
+            (r#""traffic":{"kind":"bulk","bytes":0}"#, "bytes"),
+            (r#""traffic":{"kind":"bulk"},"warmup_s":3"#, "warmup_s"),
+            (r#""traffic":{"kind":"bulk"},"warmup_s":-1"#, "seconds"),
+            (r#""traffic":{"kind":"bulk"},"transport":"udp"}"#, ""),
+            (r#""traffic":{"kind":"bulk"},"transport":"udp""#, "udp"),
+            (r#""traffic":{"kind":"bulk"},"local":"::1""#, "IP version"),
+            (
+                r#""traffic":{"kind":"cbr","rate":1,"message_bytes":31}"#,
+                "message_bytes",
+            ),
+            (
+                r#""traffic":{"kind":"cbr","rate":0,"message_bytes":99}"#,
+                "rate",
+            ),
+            (
+                r#""traffic":{"kind":"request-response","request_bytes":0}"#,
+                "request_bytes",
+            ),
+            (
+                r#""traffic":{"kind":"video","bitrates":[2,1],"segment_s":2,"buffer_s":9,"startup_s":4}"#,
+                "ascending",
+            ),
+            (
+                r#""traffic":{"kind":"video","bitrates":[1],"segment_s":2,"buffer_s":1,"startup_s":1}"#,
+                "segment_s",
+            ),
+        ] {
+            let e = read(rest).unwrap_err();
+            assert!(e.to_string().contains(word), "{rest}: {e}");
+            assert_eq!(e.exit_status(), 2);
+        }
+    }
+}
