@@ -2,6 +2,8 @@
 //! read again. Its contents are defined in `docs/report.md`.
 
 mod error;
+mod json;
+mod read;
 mod rows;
 
 use std::fs::{self, File, OpenOptions};
@@ -12,6 +14,8 @@ use std::time::{Instant, SystemTime};
 use nix::fcntl::{Flock, FlockArg};
 
 pub use error::FilesError;
+pub use json::to_json;
+pub use read::RunFiles;
 pub use rows::Rows;
 
 use crate::summary::{EventRow, Summary, TimelineRow};
@@ -42,21 +46,6 @@ pub struct RunDir {
     path: PathBuf,
     /// Held until dropped, so that no second run writes here.
     _lock: Flock<File>,
-}
-
-/// Everything that a run left behind.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RunFiles {
-    /// `summary.json`.
-    pub summary: Summary,
-    /// `timeline.csv`, in file order.
-    pub timeline: Vec<TimelineRow>,
-    /// `events.csv`, in file order.
-    pub events: Vec<EventRow>,
-    /// `scenario.toml`, its text.
-    pub scenario: String,
-    /// What was missing or cut short, in words.
-    pub warnings: Vec<String>,
 }
 
 impl RunDir {
@@ -241,69 +230,6 @@ impl RunDir {
     }
 }
 
-impl RunFiles {
-    /// Reads what a run left in `dir`.
-    ///
-    /// # Errors
-    /// There is no summary, or a file does not say what it should.
-    pub fn read(dir: &Path) -> Result<Self, FilesError> {
-        let not = |why: &str| FilesError::NotARun {
-            dir: dir.to_owned(),
-            why: why.to_owned(),
-        };
-        if !dir.is_dir() {
-            return Err(not("there is no such directory"));
-        }
-        let path = dir.join(SUMMARY);
-        let json = match fs::read(&path) {
-            Ok(t) => t,
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                return Err(not(if dir.join(LOG).exists() {
-                    "it ended before its first case was done (no summary.json; run.log says why)"
-                } else {
-                    "there is no summary.json"
-                }));
-            }
-            Err(e) => return Err(FilesError::io("reading", &path, 0, e)),
-        };
-        let summary = serde_json::from_slice(&json).map_err(|e| FilesError::Malformed {
-            file: path,
-            line: Some(e.line() as u64),
-            what: e.to_string(),
-        })?;
-        let mut warnings = Vec::new();
-        let mut rows_warn = |name: &str, torn: bool| {
-            if !dir.join(name).exists() {
-                warnings.push(format!("{name} is missing"));
-            } else if torn {
-                warnings.push(format!(
-                    "the last row of {name} was cut short and is left out"
-                ));
-            }
-        };
-        let (timeline, torn) = rows::read(&dir.join(TIMELINE))?;
-        rows_warn(TIMELINE, torn);
-        let (events, torn) = rows::read(&dir.join(EVENTS))?;
-        rows_warn(EVENTS, torn);
-        let path = dir.join(SCENARIO);
-        let scenario = match fs::read(&path) {
-            Ok(t) => String::from_utf8_lossy(&t).into_owned(),
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                warnings.push(format!("{SCENARIO} is missing"));
-                String::new()
-            }
-            Err(e) => return Err(FilesError::io("reading", &path, 0, e)),
-        };
-        Ok(Self {
-            summary,
-            timeline,
-            events,
-            scenario,
-            warnings,
-        })
-    }
-}
-
 /// `run.log`: a line for each thing the lab did, with the seconds since it was
 /// opened. Lines of several threads do not mix.
 #[derive(Debug)]
@@ -328,54 +254,6 @@ impl RunLog {
             .write_all(text.as_bytes())
             .map_err(|e| FilesError::io("writing", &self.path, text.len() as u64, e))
     }
-}
-
-/// The summary as text, as it stands in `summary.json`: numbers that are not
-/// finite, which JSON cannot hold, are left out or, where one must stand,
-/// zero and noted.
-pub fn to_json(summary: &Summary) -> String {
-    let mut s = summary.clone();
-    for c in &mut s.cases {
-        let mut bad = Vec::new();
-        for (name, v) in [
-            ("seconds", &mut c.seconds),
-            ("goodput_mbps", &mut c.goodput_mbps),
-            ("cpu_seconds", &mut c.cpu_seconds),
-            ("host.max_late_ms", &mut c.host.max_late_ms),
-        ] {
-            if !v.is_finite() {
-                *v = 0.0;
-                bad.push(name);
-            }
-        }
-        c.latency_ms = c.latency_ms.filter(|p| {
-            [p.mean, p.p50, p.p90, p.p99, p.max]
-                .iter()
-                .all(|v| v.is_finite())
-        });
-        c.latency_cdf.retain(|p| p.0.is_finite() && p.1.is_finite());
-        for map in [
-            Some(&mut c.share),
-            Some(&mut c.packet_share),
-            c.weights.as_mut(),
-        ] {
-            map.into_iter().for_each(|m| m.retain(|_, v| v.is_finite()));
-        }
-        c.media
-            .retain(|_, m| m.busy.is_finite() && m.collisions.is_finite());
-        c.recoveries.retain(|r| r.up_s.is_finite());
-        if !bad.is_empty() {
-            c.notes
-                .push(format!("not measured, shown as 0: {}", bad.join(", ")));
-        }
-    }
-    if !s.host.max_late_ms.is_finite() {
-        s.host.max_late_ms = 0.0;
-    }
-    s.paper.retain(|p| p.value.is_finite());
-    let mut text = serde_json::to_string_pretty(&s).expect("keys are strings, numbers finite");
-    text.push('\n');
-    text
 }
 
 /// Now, or another time, as RFC 3339 in UTC to the second: for [`Summary::started`].

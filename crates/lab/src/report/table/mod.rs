@@ -4,7 +4,6 @@
 //! the terminal is too narrow for them, the less telling ones give way and are
 //! named under the table.
 
-mod columns;
 mod layout;
 
 use std::io::IsTerminal;
@@ -12,10 +11,13 @@ use std::io::IsTerminal;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, Table};
 
-use super::cases::{Case, PAUSE_MS, Spread, accesses, cases, paper_only};
-use super::numbers::{percent, plain, short};
+use layout::Printed;
+
+use super::cases::{accesses, cases};
+use super::columns::{self, Align, Tone};
+use super::notes::{Notes, paper_lines};
+use super::numbers::plain;
 use crate::summary::Summary;
-use columns::{Align, Column, Tone};
 
 /// How the table is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,81 +82,13 @@ pub fn render(summary: &Summary, style: Style) -> String {
             style.width,
         )
     }));
-    out.extend(paper_lines(summary, style.width));
+    out.extend(
+        paper_lines(summary)
+            .iter()
+            .map(|t| wrap(t, "  ", style.width)),
+    );
     out.push(String::new());
     out.join("\n")
-}
-
-/// What stands under the table, and the marks in the rows that point there.
-#[derive(Default)]
-struct Notes {
-    lines: Vec<(String, String)>,
-    numbered: usize,
-}
-
-impl Notes {
-    /// The name of a case with the marks of its notes.
-    fn name(&mut self, case: &Case<'_>) -> String {
-        let mut marks = String::new();
-        if case.paused() {
-            marks.push('†');
-            let h = case.host();
-            let text = format!(
-                "{}: the host paused {} time{} for more than {PAUSE_MS} ms, {} ms at most; \
-                 the numbers of this case include that.",
-                plain(case.name),
-                h.late_wakes,
-                if h.late_wakes == 1 { "" } else { "s" },
-                short(h.max_late_ms),
-            );
-            self.lines.push(("†".to_owned(), text));
-        }
-        let failures = failures(case);
-        for text in failures
-            .into_iter()
-            .chain(case.notes().into_iter().map(plain))
-        {
-            marks.push_str(&self.mark(text));
-        }
-        let name = plain(case.name);
-        if marks.is_empty() {
-            name
-        } else {
-            format!("{name} {marks}")
-        }
-    }
-
-    /// The mark of a note; the same text has the same one everywhere.
-    fn mark(&mut self, text: String) -> String {
-        if let Some((mark, _)) = self.lines.iter().find(|(_, t)| *t == text) {
-            return mark.clone();
-        }
-        self.numbered += 1;
-        let mark = format!("[{}]", self.numbered);
-        self.lines.push((mark.clone(), text));
-        mark
-    }
-}
-
-/// Why repeats of a case failed, each reason once with the repeats it befell.
-fn failures(case: &Case<'_>) -> Vec<String> {
-    let mut reasons: Vec<(&str, Vec<u32>)> = Vec::new();
-    for (repeat, why) in case.failures() {
-        match reasons.iter_mut().find(|(w, _)| *w == why) {
-            Some((_, r)) => r.push(repeat),
-            None => reasons.push((why, vec![repeat])),
-        }
-    }
-    let text = |(why, repeats): (&str, Vec<u32>)| {
-        let why = plain(why);
-        let list: Vec<String> = repeats.iter().map(u32::to_string).collect();
-        match repeats.len() {
-            n if n == case.runs.len() => format!("failed: {why}"),
-            1 => format!("repeat {} failed and is left out: {why}", list[0]),
-            _ => format!("repeats {} failed and are left out: {why}", list.join(", ")),
-        }
-    };
-    reasons.into_iter().map(text).collect()
 }
 
 fn heading(s: &Summary, width: usize) -> String {
@@ -168,37 +102,10 @@ fn heading(s: &Summary, width: usize) -> String {
         plain(&s.version)
     );
     if repeats > 1 {
-        text.push_str(&format!(
-            " · medians of {repeats} repeats, least–most below"
-        ));
+        let more = format!(" · medians of {repeats} repeats, least–most below");
+        text.push_str(&more);
     }
     wrap(&text, "", width)
-}
-
-/// What the paper prints and no case reproduces, and where it all is printed.
-fn paper_lines(s: &Summary, width: usize) -> Vec<String> {
-    let mut out = Vec::new();
-    let only: Vec<String> = paper_only(s)
-        .into_iter()
-        .map(|(name, figures)| {
-            let values: Vec<String> = figures
-                .iter()
-                .map(|p| columns::paper_value(&p.field, p.value))
-                .collect();
-            format!("{} {}", plain(name), values.join(", "))
-        })
-        .collect();
-    if !only.is_empty() {
-        let text = format!("Only in the paper: {}", only.join("; "));
-        out.push(wrap(&text, "  ", width));
-    }
-    let mut sources: Vec<String> = s.paper.iter().map(|p| plain(&p.source)).collect();
-    sources.sort();
-    sources.dedup();
-    if !sources.is_empty() {
-        out.push(wrap(&format!("Paper: {}", sources.join("; ")), "  ", width));
-    }
-    out
 }
 
 fn wrap(text: &str, indent: &str, width: usize) -> String {
@@ -206,7 +113,7 @@ fn wrap(text: &str, indent: &str, width: usize) -> String {
     textwrap::fill(text, options)
 }
 
-fn draw(columns: &[Column], style: Style) -> String {
+fn draw(columns: &[Printed], style: Style) -> String {
     let mut t = Table::new();
     t.load_style(UTF8_HORIZONTAL_ONLY.row_separator(comfy_table::LineStyle::none()));
     if style.colour {
@@ -214,21 +121,20 @@ fn draw(columns: &[Column], style: Style) -> String {
     } else {
         t.force_no_tty();
     }
-    let align = |c: &Column| match c.align {
+    let align = |c: &Printed| match c.column.align {
         Align::Left => CellAlignment::Left,
         Align::Right => CellAlignment::Right,
     };
     let header = columns.iter().map(|c| {
-        Cell::new(&c.title)
+        Cell::new(&c.column.title)
             .set_alignment(align(c))
             .add_attribute(Attribute::Bold)
     });
     t.set_header(header.collect::<Vec<Cell>>());
     for row in 0..columns.first().map_or(0, |c| c.cells.len()) {
         let cells = columns.iter().map(|c| {
-            let text = &c.cells[row];
-            let cell = Cell::new(&text.text).set_alignment(align(c));
-            match text.tone {
+            let cell = Cell::new(&c.cells[row]).set_alignment(align(c));
+            match c.column.cells[row].tone {
                 Tone::Plain => cell,
                 Tone::Good => cell.fg(Color::Green),
                 Tone::Bad => cell.fg(Color::Red).add_attribute(Attribute::Bold),
@@ -241,27 +147,4 @@ fn draw(columns: &[Column], style: Style) -> String {
         c.set_padding((if i == 0 { 0 } else { layout::GAP as u16 - 1 }, 0));
     }
     t.trim_fmt()
-}
-
-/// `median`, the paper's number beside it, and the range on a second line.
-fn spread_text(s: Option<Spread>, paper: Option<f64>) -> String {
-    let mut text = s.map_or_else(|| "-".to_owned(), |s| short(s.median));
-    if let Some(p) = paper {
-        text.push_str(&format!(" (paper {})", short(p)));
-    }
-    if let Some(s) = s.filter(|s| s.n > 1) {
-        text.push_str(&format!("\n{}–{}", short(s.min), short(s.max)));
-    }
-    text
-}
-
-/// `nr 22 % · wifi 77 %`, item by item.
-fn share_items<'a>(
-    of: impl Fn(&str) -> Option<f64>,
-    order: impl IntoIterator<Item = &'a String>,
-) -> Vec<String> {
-    order
-        .into_iter()
-        .filter_map(|a| Some(format!("{} {}", plain(a), percent(of(a)?, true))))
-        .collect()
 }

@@ -1,43 +1,52 @@
-//! Which columns a result has, and what stands in them.
+//! Which columns a result has, and what stands in them: on the terminal and in
+//! the report alike.
 
-use super::{share_items, short, spread_text};
-use crate::report::cases::{Case, Spread};
-use crate::report::files::human_bytes;
-use crate::report::numbers::{percent, plain};
+use super::cases::{Case, Spread};
+use super::files::human_bytes;
+use super::numbers::{percent, plain, short};
 use crate::summary::CaseResult;
 
 /// How a cell is coloured, where colour is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     Plain,
     Good,
     Bad,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Align {
+pub(crate) enum Align {
     Left,
     Right,
 }
 
 /// What stands in one row of a column.
 #[derive(Clone, Debug)]
-pub(super) struct Text {
-    /// Lines, ready to print.
-    pub(super) text: String,
-    /// Parts between which `text` may be broken again; empty: as it is.
-    pub(super) items: Vec<String>,
-    /// Lines that follow the items.
-    pub(super) after: Vec<Vec<String>>,
-    pub(super) tone: Tone,
+pub(crate) struct Text {
+    /// Our value; may have several lines.
+    pub(crate) main: String,
+    /// The paper's value for it.
+    pub(crate) paper: Option<String>,
+    /// Least and most of the repeats.
+    pub(crate) range: Option<String>,
+    /// Where `main` is a list: its items, which may stand on lines of their own.
+    pub(crate) items: Vec<String>,
+    /// The same of the paper's value.
+    pub(crate) paper_items: Vec<String>,
+    /// Where it is a share: access and fraction.
+    pub(crate) share: Vec<(String, f64)>,
+    pub(crate) tone: Tone,
 }
 
 impl Text {
-    fn new(text: impl Into<String>) -> Self {
+    fn new(main: impl Into<String>) -> Self {
         Self {
-            text: text.into(),
+            main: main.into(),
+            paper: None,
+            range: None,
             items: Vec::new(),
-            after: Vec::new(),
+            paper_items: Vec::new(),
+            share: Vec::new(),
             tone: Tone::Plain,
         }
     }
@@ -51,29 +60,56 @@ impl Text {
         self
     }
 
-    /// Breakable text: the items, then more such groups, each on a new line.
-    fn breakable(items: Vec<String>, after: Vec<Vec<String>>) -> Self {
-        let mut lines = vec![items.join(" ")];
-        lines.extend(after.iter().map(|a| a.join(" ")));
+    /// Median, the paper's number, the range over repeats.
+    fn spread(s: Option<Spread>, paper: Option<f64>) -> Self {
         Self {
-            text: lines.join("\n"),
-            items,
-            after,
-            tone: Tone::Plain,
+            paper: paper.map(short),
+            range: s.and_then(range),
+            ..Self::new(s.map_or_else(|| "-".to_owned(), |s| short(s.median)))
         }
     }
+
+    fn list(items: Vec<String>) -> Self {
+        Self {
+            main: items.join(" "),
+            items,
+            ..Self::none()
+        }
+    }
+
+    /// As it stands on the terminal: the paper's number beside ours where both
+    /// are short, else on a line of its own.
+    pub(crate) fn text(&self) -> String {
+        let mut t = self.main.clone();
+        if let Some(p) = &self.paper {
+            let break_or_blank = if self.main.len() + p.len() > 12 {
+                '\n'
+            } else {
+                ' '
+            };
+            t.push_str(&format!("{break_or_blank}(paper {p})"));
+        }
+        if let Some(r) = &self.range {
+            t.push_str(&format!("\n{r}"));
+        }
+        t
+    }
+}
+
+fn range(s: Spread) -> Option<String> {
+    (s.n > 1).then(|| format!("{}–{}", short(s.min), short(s.max)))
 }
 
 /// A column with a cell for every row.
 #[derive(Clone, Debug)]
-pub(super) struct Column {
-    pub(super) title: String,
+pub(crate) struct Column {
+    pub(crate) title: String,
     /// What it is called where it is not shown.
-    pub(super) label: &'static str,
+    pub(crate) label: &'static str,
     /// The higher, the sooner it gives way; 0 never does.
-    pub(super) rank: u8,
-    pub(super) align: Align,
-    pub(super) cells: Vec<Text>,
+    pub(crate) rank: u8,
+    pub(crate) align: Align,
+    pub(crate) cells: Vec<Text>,
 }
 
 const REQUESTS: &str = "request-response";
@@ -84,10 +120,10 @@ fn has_goodput(r: &CaseResult) -> bool {
 }
 
 /// The columns of a result; `names` are the rows' names with their marks.
-pub(super) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Vec<Column> {
+pub(crate) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Vec<Column> {
     let name_cells = names
         .into_iter()
-        .map(|n| Text::breakable(n.split(' ').map(str::to_owned).collect(), Vec::new()))
+        .map(|n| Text::list(n.split(' ').map(str::to_owned).collect()))
         .collect();
     let mut out = vec![Column {
         title: "case".to_owned(),
@@ -118,7 +154,7 @@ pub(super) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
     use Align::{Left, Right};
     add("goodput\nMbit/s", "goodput", 0, Right, &|c| {
         let s = c.spread(|r| has_goodput(r).then_some(r.goodput_mbps))?;
-        Some(Text::new(spread_text(Some(s), c.paper("goodput_mbps"))))
+        Some(Text::spread(Some(s), c.paper("goodput_mbps")))
     });
     add("ceiling\nMbit/s", "ceiling", 7, Right, &|c| {
         Some(Text::new(short(c.median(|r| r.ceiling_mbps)?)))
@@ -138,21 +174,17 @@ pub(super) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
         Some(Text::new(short(b)).tone(tone))
     });
     add("latency ms\nmean / p90", "latency", 1, Right, &|c| {
-        let mut t = format!(
-            "{} / {}",
-            short(c.latency(|l| l.mean)?),
-            short(c.latency(|l| l.p90)?)
-        );
+        let (mean, p90) = (c.latency(|l| l.mean)?, c.latency(|l| l.p90)?);
         let paper = (c.paper("latency_ms.mean"), c.paper("latency_ms.p90"));
-        if paper.0.is_some() || paper.1.is_some() {
-            let of = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), short);
-            t.push_str(&format!("\n(paper {} / {})", of(paper.0), of(paper.1)));
-        }
-        let mean = c.spread(|r| Some(r.latency_ms.as_ref()?.mean));
-        if let Some(Spread { min, max, .. }) = mean.filter(|s| s.n > 1) {
-            t.push_str(&format!("\n{}–{}", short(min), short(max)));
-        }
-        Some(Text::new(t))
+        let of = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), short);
+        let any = paper.0.is_some() || paper.1.is_some();
+        Some(Text {
+            paper: any.then(|| format!("{} / {}", of(paper.0), of(paper.1))),
+            range: c
+                .spread(|r| Some(r.latency_ms.as_ref()?.mean))
+                .and_then(range),
+            ..Text::new(format!("{} / {}", short(mean), short(p90)))
+        })
     });
     add("p99 / max\nms", "latency p99 and max", 6, Right, &|c| {
         Some(Text::new(format!(
@@ -163,7 +195,7 @@ pub(super) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
     });
     add("done\ns", "time to the last byte", 2, Right, &|c| {
         let s = c.spread(|r| r.completion_s)?;
-        Some(Text::new(spread_text(Some(s), c.paper("completion_s"))))
+        Some(Text::spread(Some(s), c.paper("completion_s")))
     });
     add("stalls", "stalls", 1, Right, &|c| {
         let n = c.median(|r| r.stalls.map(f64::from))?;
@@ -212,10 +244,10 @@ pub(super) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
         (!lines.is_empty()).then(|| Text::new(lines.join("\n")))
     });
     add("gap\nms", "longest gap", 5, Right, &|c| {
-        Some(Text::new(spread_text(
-            c.spread(|r| r.gap_ms).or(None)?.into(),
-            None,
-        )))
+        Some(Text::spread(
+            Some(c.spread(|r| r.gap_ms)?),
+            c.paper("gap_ms"),
+        ))
     });
     add("sent again\nsame / other", "sent again", 8, Right, &|c| {
         let of = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| human_bytes(v as u64));
@@ -256,20 +288,25 @@ fn share(c: &Case<'_>, order: &[String], packets: bool) -> Option<Text> {
         return None;
     }
     let field = if packets { "packet_share" } else { "share" };
-    let items = share_items(|a| s.get(a).copied(), order);
-    let mut paper = share_items(|a| c.paper(&format!("{field}.{a}")), order);
-    if paper.is_empty() {
-        return Some(Text::breakable(items, Vec::new()));
-    }
-    paper[0].insert_str(0, "(paper ");
-    if let Some(last) = paper.last_mut() {
-        last.push(')');
-    }
-    Some(Text::breakable(items, vec![paper]))
+    let items = |of: &dyn Fn(&str) -> Option<f64>| -> Vec<String> {
+        let item = |a: &String| Some(format!("{} {}", plain(a), percent(of(a)?, true)));
+        order.iter().filter_map(item).collect()
+    };
+    let ours = items(&|a| s.get(a).copied());
+    let paper = items(&|a| c.paper(&format!("{field}.{a}")));
+    Some(Text {
+        paper: (!paper.is_empty()).then(|| paper.join(" ")),
+        paper_items: paper,
+        share: order
+            .iter()
+            .filter_map(|a| Some((a.clone(), *s.get(a.as_str())?)))
+            .collect(),
+        ..Text::list(ours)
+    })
 }
 
 /// The table of outages: a row for each case and access that had any.
-pub(super) fn recoveries(cases: &[Case<'_>], order: &[String]) -> Option<Vec<Column>> {
+pub(crate) fn recoveries(cases: &[Case<'_>], order: &[String]) -> Option<Vec<Column>> {
     let mut rows: Vec<[Text; 6]> = Vec::new();
     for c in cases {
         for a in order {
@@ -284,12 +321,9 @@ pub(super) fn recoveries(cases: &[Case<'_>], order: &[String]) -> Option<Vec<Col
                 Text::new(plain(c.name)),
                 Text::new(plain(a)),
                 Text::new(all.len().to_string()),
-                Text::new(spread_text(
-                    back,
-                    c.paper(&format!("recoveries.{a}.reuse_ms")),
-                )),
+                Text::spread(back, c.paper(&format!("recoveries.{a}.reuse_ms"))),
                 Text::new(never.to_string()).tone(if never > 0 { Tone::Bad } else { Tone::Plain }),
-                Text::new(spread_text(gap, None)),
+                Text::spread(gap, None),
             ]);
         }
     }
@@ -318,7 +352,7 @@ pub(super) fn recoveries(cases: &[Case<'_>], order: &[String]) -> Option<Vec<Col
 }
 
 /// A number of the paper with the name and unit of its field.
-pub(super) fn paper_value(field: &str, value: f64) -> String {
+pub(crate) fn paper_value(field: &str, value: f64) -> String {
     let v = short(value);
     match field {
         "goodput_mbps" => format!("{v} Mbit/s"),

@@ -1,0 +1,402 @@
+//! What the charts are drawn from, as JSON inside the page: columns of rounded
+//! numbers, so that a long run stays a small file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde::ser::Serializer;
+
+use crate::report::RunFiles;
+use crate::report::cases::{Case, Spread, paper_only};
+use crate::summary::{CaseResult, TimelineRow};
+
+/// Rows of the timeline that a page may carry; with more, neighbouring
+/// intervals are brought together.
+const MAX_ROWS: usize = 60_000;
+/// Events that a page may carry per case.
+const MAX_EVENTS: usize = 400;
+
+/// Everything for `report.js`.
+#[derive(Debug, Serialize)]
+pub(super) struct Data<'a> {
+    accesses: &'a [String],
+    cases: Vec<CaseData<'a>>,
+    paper_only: Vec<(&'a str, Num)>,
+    runs: Vec<Run<'a>>,
+    recoveries: Vec<(usize, &'a str, Num, Num)>,
+    /// The paper's time until an access was used again.
+    paper_reuse: Vec<(&'a str, Num)>,
+    /// Length of the intervals of the charts, ms, where they were brought together.
+    #[serde(skip)]
+    pub(super) thinned_ms: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct CaseData<'a> {
+    name: &'a str,
+    failed: bool,
+    /// The access of a single-path case.
+    access: Option<&'a str>,
+    /// Whether goodput is what it is about.
+    bulk: bool,
+    goodput: Option<[Num; 3]>,
+    each: Vec<Num>,
+    ceiling: Option<Num>,
+    best: Option<Num>,
+    paper: Option<Num>,
+    share: BTreeMap<&'a str, Num>,
+    latency: Option<[Num; 4]>,
+    cdf: Vec<(Num, Num)>,
+}
+
+/// Name of a measure: its values over time.
+type Measures = BTreeMap<&'static str, Vec<Option<Num>>>;
+
+/// The timeline of one repeat of a case.
+#[derive(Debug, Serialize)]
+struct Run<'a> {
+    case: usize,
+    repeat: u32,
+    t: Vec<Num>,
+    /// Per access, per measure: a value for each of `t`.
+    series: Vec<(&'a str, Measures)>,
+    /// Access, from, to, state: when an access was not up.
+    states: Vec<(&'a str, Num, Num, &'a str)>,
+    events: Vec<(Num, &'a str, &'a str)>,
+}
+
+/// A number with at most four significant digits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Num(f64);
+
+impl Serialize for Num {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let v = self.0;
+        if !v.is_finite() {
+            return s.serialize_none();
+        }
+        if v == 0.0 {
+            return s.serialize_i8(0);
+        }
+        let digits = 3 - v.abs().log10().floor() as i32;
+        let rounded = if digits <= 0 {
+            v.round()
+        } else {
+            let p = 10f64.powi(digits.min(12));
+            (v * p).round() / p
+        };
+        // Whole numbers without `.0`.
+        if rounded.fract() == 0.0 && rounded.abs() < 1e15 {
+            s.serialize_i64(rounded as i64)
+        } else {
+            s.serialize_f64(rounded)
+        }
+    }
+}
+
+impl<'a> Data<'a> {
+    pub(super) fn of(files: &'a RunFiles, cases: &[Case<'a>], order: &'a [String]) -> Self {
+        let rows = files.timeline.len();
+        let merge = rows.div_ceil(MAX_ROWS).max(1);
+        let mut runs = Vec::new();
+        for (i, c) in cases.iter().enumerate() {
+            for r in &c.runs {
+                runs.extend(run(files, i, r, order, merge));
+            }
+        }
+        let recoveries = cases.iter().enumerate().flat_map(|(i, c)| {
+            c.recoveries().map(move |r| {
+                let or_nan = |v: Option<f64>| Num(v.unwrap_or(f64::NAN));
+                (i, r.access.as_str(), or_nan(r.reuse_ms), or_nan(r.gap_ms))
+            })
+        });
+        Self {
+            accesses: order,
+            cases: cases.iter().map(case).collect(),
+            paper_only: paper_only(&files.summary)
+                .into_iter()
+                .filter_map(|(n, p)| {
+                    let p = p.iter().find(|p| p.field == "goodput_mbps")?;
+                    Some((n, Num(p.value)))
+                })
+                .collect(),
+            runs,
+            recoveries: recoveries.collect(),
+            paper_reuse: paper_reuse(cases),
+            thinned_ms: (merge > 1).then_some(100 * merge as u64),
+        }
+    }
+
+    /// Whether there is anything to draw over time.
+    pub(super) fn has_time(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    /// Whether there is a latency distribution.
+    pub(super) fn has_cdf(&self) -> bool {
+        self.cases.iter().any(|c| !c.cdf.is_empty())
+    }
+
+    /// Whether goodput is what the run is about.
+    pub(super) fn has_goodput(&self) -> bool {
+        self.cases.iter().any(|c| c.bulk && c.goodput.is_some())
+    }
+
+    /// As JSON that can stand inside a `script` element of a page: nothing in
+    /// it can end that element or start another.
+    pub(super) fn to_script(&self) -> String {
+        let json = serde_json::to_string(self).expect("keys are strings");
+        let mut out = String::with_capacity(json.len());
+        for c in json.chars() {
+            match c {
+                '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                    out.push_str(&format!("\\u{:04x}", u32::from(c)));
+                }
+                c => out.push(c),
+            }
+        }
+        out
+    }
+}
+
+/// Of accesses that had outages, `recoveries.ACCESS.reuse_ms`.
+fn paper_reuse<'a>(cases: &[Case<'a>]) -> Vec<(&'a str, Num)> {
+    let mut out: Vec<(&str, Num)> = Vec::new();
+    for p in cases.iter().flat_map(|c| &c.paper) {
+        let access = p.field.strip_prefix("recoveries.");
+        let Some(access) = access.and_then(|a| a.strip_suffix(".reuse_ms")) else {
+            continue;
+        };
+        let had = cases
+            .iter()
+            .any(|c| c.recoveries().any(|r| r.access == access));
+        if had && !out.iter().any(|o| o.0 == access) {
+            out.push((access, Num(p.value)));
+        }
+    }
+    out
+}
+
+fn case<'a>(c: &Case<'a>) -> CaseData<'a> {
+    let first = c.first();
+    let bulk = first.traffic != "request-response";
+    let num = |v: Option<f64>| v.map(Num);
+    let goodput = c.spread(|r| Some(r.goodput_mbps));
+    CaseData {
+        name: c.name,
+        failed: c.failed(),
+        access: first.access.as_deref(),
+        bulk,
+        goodput: goodput.map(
+            |Spread {
+                 median, min, max, ..
+             }| [Num(median), Num(min), Num(max)],
+        ),
+        each: c.good().map(|r| Num(r.goodput_mbps)).collect(),
+        ceiling: num(c.median(|r| r.ceiling_mbps)),
+        best: num(c.median(|r| r.best_single_mbps)),
+        paper: num(c.paper("goodput_mbps")),
+        share: c
+            .share(!bulk)
+            .into_iter()
+            .map(|(a, v)| (a, Num(v)))
+            .collect(),
+        latency: c.latency(|l| l.mean).map(|mean| {
+            let of = |f: fn(&braid_core::stats::Percentiles) -> f64| {
+                Num(c.latency(f).unwrap_or(f64::NAN))
+            };
+            [Num(mean), of(|l| l.p50), of(|l| l.p90), of(|l| l.p99)]
+        }),
+        // Of the first good repeat: distributions have no median.
+        cdf: c
+            .good()
+            .find(|r| !r.latency_cdf.is_empty())
+            .map(|r| r.latency_cdf.iter().map(|p| (Num(p.0), Num(p.1))).collect())
+            .unwrap_or_default(),
+    }
+}
+
+/// Milliseconds, so that rows of the same time meet.
+fn millis(t_s: f64) -> i64 {
+    (t_s * 1e3).round() as i64
+}
+
+fn run<'a>(
+    files: &'a RunFiles,
+    case: usize,
+    r: &'a CaseResult,
+    order: &'a [String],
+    merge: usize,
+) -> Option<Run<'a>> {
+    let mine = |row: &&TimelineRow| row.case == r.name && row.repeat == r.repeat;
+    let rows: Vec<&TimelineRow> = files.timeline.iter().filter(mine).collect();
+    let times: BTreeSet<i64> = rows.iter().map(|r| millis(r.t_s)).collect();
+    let times: Vec<i64> = times.into_iter().collect();
+    if times.is_empty() {
+        return None;
+    }
+    let ends: Vec<i64> = times.chunks(merge).map(|c| c[c.len() - 1]).collect();
+    let mut series = Vec::new();
+    let mut states = Vec::new();
+    for a in order {
+        let mut slots: Vec<Vec<&TimelineRow>> = vec![Vec::new(); ends.len()];
+        for row in rows.iter().filter(|r| r.access == *a) {
+            let i = ends.partition_point(|&e| e < millis(row.t_s));
+            slots[i].push(row);
+        }
+        if slots.iter().all(Vec::is_empty) {
+            continue;
+        }
+        states.extend(outages(a, &slots, &ends));
+        series.push((a.as_str(), measures(&slots, &ends)));
+    }
+    let events = files
+        .events
+        .iter()
+        .filter(|e| e.case == r.name && e.repeat == r.repeat)
+        .take(MAX_EVENTS)
+        .map(|e| (Num(e.t_s), e.access.as_str(), e.what.as_str()));
+    Some(Run {
+        case,
+        repeat: r.repeat,
+        t: ends.iter().map(|&t| Num(t as f64 / 1e3)).collect(),
+        series,
+        states,
+        events: events.collect(),
+    })
+}
+
+/// The start of interval `i`, ms.
+fn start(ends: &[i64], i: usize) -> i64 {
+    match i {
+        0 => (ends[0] - (ends.get(1).copied().unwrap_or(ends[0] + 100) - ends[0])).max(0),
+        i => ends[i - 1],
+    }
+}
+
+fn measures(slots: &[Vec<&TimelineRow>], ends: &[i64]) -> Measures {
+    let mut out = BTreeMap::new();
+    let mut add = |name, of: &dyn Fn(usize, &[&TimelineRow]) -> Option<f64>| {
+        let v: Vec<Option<Num>> = slots
+            .iter()
+            .enumerate()
+            .map(|(i, rows)| {
+                if rows.is_empty() {
+                    None
+                } else {
+                    of(i, rows).map(Num)
+                }
+            })
+            .collect();
+        if v.iter().flatten().any(|n| n.0 != 0.0) {
+            out.insert(name, v);
+        }
+    };
+    add("mbps", &|i, rows| {
+        let ms = (ends[i] - start(ends, i)).max(1);
+        let bytes: u64 = rows.iter().map(|r| r.bytes).sum();
+        Some(bytes as f64 * 8.0 / 1e3 / ms as f64)
+    });
+    add("rtt", &|_, rows| mean(rows, |r| r.rtt_ms));
+    add("cwnd", &|_, rows| mean(rows, |r| r.cwnd.map(f64::from)));
+    add("pacing", &|_, rows| mean(rows, |r| r.pacing_mbps));
+    add("queue", &|_, rows| {
+        mean(rows, |r| Some(r.queue_bytes as f64 / 1e3))
+    });
+    add("lost", &|_, rows| {
+        Some(rows.iter().map(|r| r.lost_packets).sum::<u64>() as f64)
+    });
+    add("weight", &|_, rows| rows.last().and_then(|r| r.weight));
+    add("busy", &|_, rows| mean(rows, |r| r.busy.map(|b| b * 100.0)));
+    out
+}
+
+fn mean(rows: &[&TimelineRow], of: impl Fn(&TimelineRow) -> Option<f64>) -> Option<f64> {
+    let v: Vec<f64> = rows.iter().filter_map(|r| of(r)).collect();
+    (!v.is_empty()).then(|| v.iter().sum::<f64>() / v.len() as f64)
+}
+
+/// The spans in which the link of an access was not up.
+fn outages<'a>(
+    access: &'a str,
+    slots: &[Vec<&'a TimelineRow>],
+    ends: &[i64],
+) -> Vec<(&'a str, Num, Num, &'a str)> {
+    let mut out: Vec<(&str, Num, Num, &str)> = Vec::new();
+    let mut open: Option<(i64, &str)> = None;
+    for (i, rows) in slots.iter().enumerate() {
+        let state = rows.last().map(|r| r.state.as_str());
+        let state = state.filter(|s| matches!(*s, "down" | "blackhole"));
+        if open.map(|o| o.1) == state {
+            continue;
+        }
+        let at = start(ends, i);
+        if let Some((from, s)) = open.take() {
+            out.push((access, Num(from as f64 / 1e3), Num(at as f64 / 1e3), s));
+        }
+        open = state.map(|s| (at, s));
+    }
+    if let (Some((from, s)), Some(&end)) = (open, ends.last()) {
+        out.push((access, Num(from as f64 / 1e3), Num(end as f64 / 1e3), s));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(v: f64) -> String {
+        serde_json::to_string(&Num(v)).unwrap()
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        for (v, s) in [
+            (0.0, "0"),
+            (1234.567, "1235"),
+            (123_456.0, "123456"),
+            (0.012_345_6, "0.01235"),
+            (12.0, "12"),
+            (f64::NAN, "null"),
+            (-2.345_67, "-2.346"),
+            (1e-300, "0"),
+        ] {
+            assert_eq!(json(v), s);
+        }
+    }
+
+    #[test]
+    fn outages_are_spans() {
+        let row = |state: &str| TimelineRow {
+            state: state.to_owned(),
+            ..TimelineRow::default()
+        };
+        let rows: Vec<TimelineRow> = ["up", "down", "down", "stale", "blackhole"].map(row).into();
+        let slots: Vec<Vec<&TimelineRow>> = rows.iter().map(|r| vec![r]).collect();
+        let got = outages("a", &slots, &[100, 200, 300, 400, 500]);
+        let want = [
+            ("a", Num(0.1), Num(0.3), "down"),
+            ("a", Num(0.4), Num(0.5), "blackhole"),
+        ];
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn bytes_become_rates_also_when_brought_together() {
+        let rows: Vec<TimelineRow> = (1..=4)
+            .map(|i| TimelineRow {
+                t_s: f64::from(i) / 10.0,
+                bytes: 125_000,
+                ..TimelineRow::default()
+            })
+            .collect();
+        let each: Vec<Vec<&TimelineRow>> = rows.iter().map(|r| vec![r]).collect();
+        let pairs: Vec<Vec<&TimelineRow>> = rows.chunks(2).map(|c| c.iter().collect()).collect();
+        assert_eq!(
+            measures(&each, &[100, 200, 300, 400])["mbps"],
+            [Some(Num(10.0)); 4]
+        );
+        assert_eq!(measures(&pairs, &[200, 400])["mbps"], [Some(Num(10.0)); 2]);
+    }
+}

@@ -1,0 +1,104 @@
+//! What stands under the result, on the terminal and in the report alike.
+
+use super::cases::{Case, PAUSE_MS, paper_only};
+use super::columns::paper_value;
+use super::numbers::{plain, short};
+use crate::summary::Summary;
+
+/// What stands under the table, and the marks in the rows that point there.
+#[derive(Default)]
+pub(super) struct Notes {
+    /// Mark and text.
+    pub(super) lines: Vec<(String, String)>,
+    numbered: usize,
+}
+
+impl Notes {
+    /// The name of a case with the marks of its notes.
+    pub(super) fn name(&mut self, case: &Case<'_>) -> String {
+        let mut marks = String::new();
+        if case.paused() {
+            marks.push('†');
+            let h = case.host();
+            let text = format!(
+                "{}: the host paused {} time{} for more than {PAUSE_MS} ms, {} ms at most; \
+                 the numbers of this case include that.",
+                plain(case.name),
+                h.late_wakes,
+                if h.late_wakes == 1 { "" } else { "s" },
+                short(h.max_late_ms),
+            );
+            self.lines.push(("†".to_owned(), text));
+        }
+        let failures = failures(case);
+        for text in failures
+            .into_iter()
+            .chain(case.notes().into_iter().map(plain))
+        {
+            marks.push_str(&self.mark(text));
+        }
+        let name = plain(case.name);
+        if marks.is_empty() {
+            name
+        } else {
+            format!("{name} {marks}")
+        }
+    }
+
+    /// The mark of a note; the same text has the same one everywhere.
+    fn mark(&mut self, text: String) -> String {
+        if let Some((mark, _)) = self.lines.iter().find(|(_, t)| *t == text) {
+            return mark.clone();
+        }
+        self.numbered += 1;
+        let mark = format!("[{}]", self.numbered);
+        self.lines.push((mark.clone(), text));
+        mark
+    }
+}
+
+/// Why repeats of a case failed, each reason once with the repeats it befell.
+fn failures(case: &Case<'_>) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<u32>)> = Vec::new();
+    for (repeat, why) in case.failures() {
+        match reasons.iter_mut().find(|(w, _)| *w == why) {
+            Some((_, r)) => r.push(repeat),
+            None => reasons.push((why, vec![repeat])),
+        }
+    }
+    let text = |(why, repeats): (&str, Vec<u32>)| {
+        let why = plain(why);
+        let list: Vec<String> = repeats.iter().map(u32::to_string).collect();
+        match repeats.len() {
+            n if n == case.runs.len() => format!("failed: {why}"),
+            1 => format!("repeat {} failed and is left out: {why}", list[0]),
+            _ => format!("repeats {} failed and are left out: {why}", list.join(", ")),
+        }
+    };
+    reasons.into_iter().map(text).collect()
+}
+
+/// What the paper prints and no case reproduces, and where it all is printed.
+pub(super) fn paper_lines(s: &Summary) -> Vec<String> {
+    let mut out = Vec::new();
+    let only: Vec<String> = paper_only(s)
+        .into_iter()
+        .map(|(name, figures)| {
+            let values: Vec<String> = figures
+                .iter()
+                .map(|p| paper_value(&p.field, p.value))
+                .collect();
+            format!("{} {}", plain(name), values.join(", "))
+        })
+        .collect();
+    if !only.is_empty() {
+        out.push(format!("Only in the paper: {}", only.join("; ")));
+    }
+    let mut sources: Vec<String> = s.paper.iter().map(|p| plain(&p.source)).collect();
+    sources.sort();
+    sources.dedup();
+    if !sources.is_empty() {
+        out.push(format!("Paper: {}", sources.join("; ")));
+    }
+    out
+}
