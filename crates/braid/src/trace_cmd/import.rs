@@ -59,10 +59,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
         (Duration::ZERO, None) => whole.clone(),
         (start, length) => whole.part(start, length).map_err(|e| source.error(e))?,
     };
-    let chosen = columns(&part, &args.column).map_err(|e| match e {
-        Chosen::Unknown(e) => source.error(e),
-        Chosen::Twice(name) => Failure::Usage(format!("--column: two columns named \"{name}\"")),
-    })?;
+    let chosen = source.columns(&part, &args.column)?;
     let mut trace = part.select(&chosen);
     let step = args.step.or_else(|| {
         let opportunities = matches!(trace.capacity, Capacity::Opportunities { .. });
@@ -110,29 +107,6 @@ pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
         whole.format.describe()
     );
     Ok(())
-}
-
-enum Chosen {
-    Unknown(braid_radio::trace::LineError),
-    Twice(String),
-}
-
-/// Which columns to take, and their new names; all, when none is named.
-fn columns(trace: &Trace, wanted: &[String]) -> Result<Vec<(usize, String)>, Chosen> {
-    if wanted.is_empty() {
-        let all = trace.columns().into_iter().map(str::to_owned);
-        return Ok(all.enumerate().collect());
-    }
-    let mut chosen: Vec<(usize, String)> = Vec::new();
-    for w in wanted {
-        let (name, new) = w.split_once('=').unwrap_or((w, w));
-        let index = trace.column_index(Some(name)).map_err(Chosen::Unknown)?;
-        if chosen.iter().any(|(_, n)| n == new) {
-            return Err(Chosen::Twice(new.to_owned()));
-        }
-        chosen.push((index, new.to_owned()));
-    }
-    Ok(chosen)
 }
 
 /// Lines that say where an imported trace comes from.

@@ -87,6 +87,27 @@ impl Source {
         Ok(Trace::read(&self.file, self.format)?)
     }
 
+    /// Which columns `NAME[=NEW]` ask for, and their names; all, when none is
+    /// asked for.
+    fn columns(&self, trace: &Trace, wanted: &[String]) -> Result<Vec<(usize, String)>, Failure> {
+        if wanted.is_empty() {
+            let all = trace.columns().into_iter().map(str::to_owned);
+            return Ok(all.enumerate().collect());
+        }
+        let mut chosen: Vec<(usize, String)> = Vec::new();
+        for w in wanted {
+            let (name, new) = w.split_once('=').unwrap_or((w, w));
+            let index = trace.column_index(Some(name)).map_err(|e| self.error(e))?;
+            if chosen.iter().any(|(_, n)| n == new) {
+                return Err(Failure::Usage(format!(
+                    "--column: two columns named \"{new}\""
+                )));
+            }
+            chosen.push((index, new.to_owned()));
+        }
+        Ok(chosen)
+    }
+
     /// An error about this file.
     fn error(&self, e: LineError) -> Failure {
         Failure::Trace(e.in_file(&self.file))

@@ -15,6 +15,9 @@ pub struct PlotArgs {
     measures: Measures,
     #[command(flatten)]
     out: Destination,
+    /// Draw this column only, under NEW if given; may be repeated
+    #[arg(long, value_name = "NAME[=NEW]")]
+    column: Vec<String>,
     /// Line on top [default: the name of FILE, its format and its length]
     #[arg(long)]
     title: Option<String>,
@@ -40,7 +43,8 @@ pub(super) fn run(args: &PlotArgs) -> Result<(), Failure> {
             )));
         }
     };
-    let trace = source.read()?;
+    let whole = source.read()?;
+    let trace = whole.select(&source.columns(&whole, &args.column)?);
     let stats = args.measures.options(plot::window(trace.span()))?;
     let title = args.title.clone().unwrap_or_else(|| {
         let span = trace.span().as_secs_f64();

@@ -192,8 +192,22 @@ fn describes_and_draws() {
         0
     );
     assert_eq!(status(&["plot", &source, "--out", &out("a.SVG")]), 0);
+    let two = file(dir.path(), "b.csv", "t_s,nr_mbps,lte_mbps\n0,1,2\n1,2,3\n");
+    assert_eq!(
+        status(&["plot", &two, "--column", "lte=four", "--out", &out("b.svg")]),
+        0
+    );
+    let svg = fs::read_to_string(out("b.svg")).unwrap();
+    assert!(
+        svg.contains("four: mean 2.50") && !svg.contains("nr: "),
+        "{svg}"
+    );
+    assert_eq!(
+        status(&["plot", &two, "--column", "wifi", "--out", &out("c.svg")]),
+        2
+    );
     let left = fs::read_dir(dir.path()).unwrap().count();
-    assert_eq!(left, 3, "a half-written file was left");
+    assert_eq!(left, 5, "a half-written file was left");
     assert!(fs::read(out("a.png")).unwrap().starts_with(b"\x89PNG"));
     assert!(
         fs::read_to_string(out("a.SVG"))

@@ -35,7 +35,7 @@ pub(super) fn header(
             let median = number(quantile(&l.sorted, 0.5));
             (
                 Some(l),
-                format!("{}: mean {}, median {median}", l.name, number(mean)),
+                format!("{}: mean {}, median {median} Mbit/s", l.name, number(mean)),
             )
         })
         .collect();

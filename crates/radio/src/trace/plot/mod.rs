@@ -317,7 +317,7 @@ mod tests {
         for text in [
             "drive &lt;1&gt;",
             "nr: mean",
-            "wifi: mean 50.0, median 50.0",
+            "wifi: mean 50.0, median 50.0 Mbit/s",
             "Time (seconds)",
             "Rate (Mbit/s)",
             "Time at or below (%)",
