@@ -53,7 +53,12 @@ impl FromStr for AccessKind {
             "lifi" => Self::Lifi,
             "ethernet" => Self::Ethernet,
             "other" => Self::Other,
-            _ => return Err(format!("unknown kind \"{s}\": expected one of {}", Self::NAMES.join(", "))),
+            _ => {
+                return Err(format!(
+                    "unknown kind \"{s}\": expected one of {}",
+                    Self::NAMES.join(", ")
+                ));
+            }
         })
     }
 }

@@ -84,11 +84,7 @@ impl FromStr for Rate {
             "Mbit/s" | "Mbps" => 1e6,
             "Gbit/s" | "Gbps" => 1e9,
             _ => {
-                return Err(ParseError::unit(
-                    s,
-                    unit,
-                    "bit/s, kbit/s, Mbit/s or Gbit/s",
-                ));
+                return Err(ParseError::unit(s, unit, "bit/s, kbit/s, Mbit/s or Gbit/s"));
             }
         };
         let bps = v * scale;
@@ -107,9 +103,20 @@ mod tests {
     #[test]
     fn parses_what_the_papers_print() {
         assert_eq!("342 Mbit/s".parse::<Rate>().unwrap().as_bps(), 342_000_000);
-        assert_eq!("1.19Gbit/s".parse::<Rate>().unwrap().as_bps(), 1_190_000_000);
+        assert_eq!(
+            "1.19Gbit/s".parse::<Rate>().unwrap().as_bps(),
+            1_190_000_000
+        );
         assert_eq!("0 bit/s".parse::<Rate>().unwrap(), Rate::ZERO);
-        for bad in ["", "342", "fast", "-1 Mbit/s", "1 MB/s", "NaN Mbit/s", "2000 Gbit/s"] {
+        for bad in [
+            "",
+            "342",
+            "fast",
+            "-1 Mbit/s",
+            "1 MB/s",
+            "NaN Mbit/s",
+            "2000 Gbit/s",
+        ] {
             assert!(bad.parse::<Rate>().is_err(), "{bad}");
         }
     }

@@ -117,7 +117,10 @@ mod tests {
 
     #[test]
     fn reads_units() {
-        assert_eq!(parse_duration("1.28 ms").unwrap(), Duration::from_micros(1280));
+        assert_eq!(
+            parse_duration("1.28 ms").unwrap(),
+            Duration::from_micros(1280)
+        );
         assert_eq!(parse_duration("20s").unwrap(), Duration::from_secs(20));
         assert_eq!(parse_bytes("64 MB").unwrap(), 64_000_000);
         assert_eq!(parse_bytes("1.5e3 B").unwrap(), 1500);
