@@ -3,6 +3,8 @@
 
 pub mod error;
 pub mod report;
+pub mod run;
+pub mod scenario;
 pub mod summary;
 pub mod topology;
 pub mod traffic;

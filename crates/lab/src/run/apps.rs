@@ -1,0 +1,349 @@
+//! The applications of a case: our own traffic or a user's command, at both
+//! ends, and what they report.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use braid_core::Time;
+
+use super::Context;
+use super::app::{App, pair};
+use super::case::DEVICE;
+use super::child::log_sink;
+use crate::error::LabError;
+use crate::scenario::{Case, Direction, Engine, Traffic};
+use crate::topology::{Device, Spawn, Topology};
+use crate::traffic::{
+    self, CommandOutcome, CommandSpec, Kind, Role, RunningCommand, TrafficReport, TrafficSpec,
+    Transport,
+};
+
+/// Port of the measured traffic at the proxy; bystanders use the next ones.
+const PORT: u16 = 5001;
+
+/// What the measured traffic came to.
+pub(super) struct Traffics {
+    pub(super) client: Option<TrafficReport>,
+    pub(super) server: Option<TrafficReport>,
+    /// CPU time of the traffic's processes, s.
+    pub(super) cpu_seconds: f64,
+    /// Measured window, `CLOCK_MONOTONIC`.
+    pub(super) window: (Time, Time),
+    /// What a command ended with, if it did not succeed.
+    pub(super) problem: Option<String>,
+}
+
+impl Traffics {
+    /// The report of the end that received the measured data.
+    pub(super) fn receiver(&self, direction: Direction) -> Option<&TrafficReport> {
+        match direction {
+            Direction::Up => self.server.as_ref(),
+            Direction::Down | Direction::Both => self.client.as_ref(),
+        }
+    }
+
+    /// The report of the end that sent it.
+    pub(super) fn sender(&self, direction: Direction) -> Option<&TrafficReport> {
+        match direction {
+            Direction::Up => self.client.as_ref(),
+            Direction::Down | Direction::Both => self.server.as_ref(),
+        }
+    }
+}
+
+/// The measured applications.
+enum Measured {
+    Ours {
+        server: Box<App>,
+        client: Box<App>,
+    },
+    Command {
+        running: Box<RunningCommand>,
+        outcome: Option<Box<CommandOutcome>>,
+    },
+}
+
+/// The running applications.
+pub(super) struct Apps {
+    case: Case,
+    measured: Measured,
+    /// Ended with the case.
+    _bystanders: Vec<App>,
+    started: Option<Time>,
+}
+
+impl Apps {
+    pub(super) async fn start(
+        context: &Context<'_>,
+        case: &Case,
+        topology: &Topology,
+    ) -> Result<Self, LabError> {
+        let device = topology
+            .device(DEVICE)
+            .context("the topology lacks its device")?;
+        // Before what is measured, so that it meets them as they are.
+        let bystanders = bystanders(context, case, topology).await?;
+        let measured = match &case.traffic {
+            Traffic::Command {
+                run,
+                server,
+                time_limit,
+            } => {
+                let running = command(
+                    context,
+                    case,
+                    topology,
+                    device,
+                    run,
+                    server.as_deref(),
+                    *time_limit,
+                )?;
+                Measured::Command {
+                    running: Box::new(running),
+                    outcome: None,
+                }
+            }
+            ours => {
+                let transport = match (&case.engine, ours) {
+                    (_, Traffic::Cbr { udp: true, .. }) => Transport::Udp,
+                    (Engine::Tcp { .. }, _) => Transport::Tcp,
+                    (Engine::Mptcp, _) => Transport::Mptcp,
+                };
+                let local = match &case.engine {
+                    Engine::Tcp { access } => Some(address(device, access)?),
+                    Engine::Mptcp => None,
+                };
+                let mut spec = spec(
+                    ours,
+                    SocketAddr::new(topology.service, PORT),
+                    transport,
+                    case,
+                );
+                spec.cc.clone_from(&case.cc);
+                spec.warmup = case.warmup;
+                spec.seed = context.scenario.seed;
+                let slowest = case
+                    .accesses
+                    .iter()
+                    .map(longest_rtt)
+                    .max()
+                    .unwrap_or_default();
+                spec.setup += slowest * 8;
+                spec.grace += slowest * 2;
+                let (server, client) =
+                    pair(context, topology, &device.namespace, "traffic", spec, local).await?;
+                Measured::Ours {
+                    server: Box::new(server),
+                    client: Box::new(client),
+                }
+            }
+        };
+        Ok(Self {
+            case: case.clone(),
+            measured,
+            _bystanders: bystanders,
+            started: None,
+        })
+    }
+
+    /// When the payload starts: what both ends agree on, or when the command did.
+    pub(super) async fn start_time(&mut self) -> Result<Time> {
+        let start = match &mut self.measured {
+            Measured::Command { running, .. } => running.started(),
+            Measured::Ours { client, .. } => client.connected().await?,
+        };
+        self.started = Some(start);
+        Ok(start)
+    }
+
+    /// Ends when the measured traffic has reported at both ends.
+    pub(super) async fn reports(&mut self) -> Result<()> {
+        match &mut self.measured {
+            Measured::Ours { server, client } => {
+                client.until_report().await?;
+                server.until_report().await
+            }
+            Measured::Command { running, outcome } => {
+                while outcome.is_none() {
+                    *outcome = running.poll()?.map(Box::new);
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> Result<Traffics> {
+        let start = self.started.context("the traffic never started")?;
+        match self.measured {
+            Measured::Ours { server, client } => {
+                let cpu_seconds = client.cpu_seconds + server.cpu_seconds;
+                let (client, server) = (client.report, server.report);
+                let of = |r: &Option<TrafficReport>| {
+                    r.as_ref()
+                        .and_then(|r| Some((r.window_start_ns?, r.window_end_ns?)))
+                };
+                let window = match self.case.traffic.direction() {
+                    Direction::Up => of(&server).or(of(&client)),
+                    Direction::Down | Direction::Both => of(&client).or(of(&server)),
+                };
+                let window =
+                    window.unwrap_or((start + self.case.warmup, start + self.case.duration));
+                Ok(Traffics {
+                    client,
+                    server,
+                    cpu_seconds,
+                    window,
+                    problem: None,
+                })
+            }
+            Measured::Command { outcome, .. } => {
+                let o = outcome.context("the command has not ended")?;
+                // A command shorter than the warm-up is measured whole.
+                let warm = start + self.case.warmup;
+                let from = if warm < o.end { warm } else { start };
+                Ok(Traffics {
+                    client: None,
+                    server: None,
+                    cpu_seconds: o.cpu_seconds,
+                    window: (from, o.end),
+                    problem: o.problem,
+                })
+            }
+        }
+    }
+}
+
+async fn bystanders(context: &Context<'_>, case: &Case, topology: &Topology) -> Result<Vec<App>> {
+    let mut apps = Vec::new();
+    let mut port = PORT;
+    for b in &case.bystanders {
+        let Some(traffic) = &b.traffic else { continue };
+        for i in 1..=b.count {
+            port += 1;
+            let name = format!("{}-{i}", b.name);
+            let from = topology
+                .device(&name)
+                .context("the topology lacks a bystander")?;
+            let transport = match traffic {
+                Traffic::Cbr { udp: true, .. } => Transport::Udp,
+                _ => Transport::Tcp,
+            };
+            let mut spec = spec(
+                traffic,
+                SocketAddr::new(topology.service, port),
+                transport,
+                case,
+            );
+            // Until after the end of what is measured.
+            spec.duration += Duration::from_secs(5);
+            let local = from.accesses.first().map(|a| a.device.addr);
+            let (server, client) =
+                pair(context, topology, &from.namespace, &name, spec, local).await?;
+            apps.extend([server, client]);
+        }
+    }
+    Ok(apps)
+}
+
+fn command(
+    context: &Context<'_>,
+    case: &Case,
+    topology: &Topology,
+    device: &Device,
+    run: &str,
+    server: Option<&str>,
+    limit: Option<Duration>,
+) -> Result<RunningCommand> {
+    let first = device
+        .accesses
+        .first()
+        .context("the device has no access")?;
+    let spec = CommandSpec {
+        client: run.to_owned(),
+        server: server.map(str::to_owned),
+        proxy: topology.service,
+        device: first.device.addr,
+        mptcp: case.engine == Engine::Mptcp,
+        limit: limit.unwrap_or(case.duration),
+    };
+    let _ = context.files.log.line(&format!("command: $ {run}"));
+    RunningCommand::start(&spec, context.run.id(), |role, spawn| {
+        let namespace = match role {
+            Role::Client => &device.namespace,
+            Role::Server => &topology.proxy,
+        };
+        let spawn: Spawn<'_> = spawn;
+        spawn
+            .in_namespace(namespace)
+            .log(log_sink(context, None))
+            .spawn()
+    })
+}
+
+fn address(device: &Device, access: &str) -> Result<IpAddr> {
+    let found = device.accesses.iter().find(|a| a.name == access);
+    found
+        .map(|a| a.device.addr)
+        .with_context(|| format!("no access \"{access}\""))
+}
+
+/// An upper bound of the RTT of an access with full queues.
+fn longest_rtt(a: &crate::scenario::AccessSetup) -> Duration {
+    use braid_radio::model::{DelaySpec, LinkSpec, QueueSpec};
+    let one = |l: &LinkSpec| {
+        let delay = match &l.delay {
+            DelaySpec::Constant(d) => *d,
+            DelaySpec::Steps { points, .. } => points.iter().map(|p| p.1).max().unwrap_or_default(),
+        };
+        delay
+            + if let QueueSpec::Time(t) = l.queue {
+                t
+            } else {
+                Duration::from_millis(100)
+            }
+    };
+    one(&a.down) + one(&a.up)
+}
+
+fn spec(traffic: &Traffic, at: SocketAddr, transport: Transport, case: &Case) -> TrafficSpec {
+    let kind = match traffic {
+        Traffic::Bulk { bytes, .. } => Kind::Bulk { bytes: *bytes },
+        Traffic::RequestResponse {
+            request_bytes,
+            response_bytes,
+        } => Kind::RequestResponse {
+            request_bytes: *request_bytes,
+            response_bytes: *response_bytes,
+        },
+        Traffic::Cbr {
+            rate,
+            message_bytes,
+            ..
+        } => Kind::Cbr {
+            rate: *rate,
+            message_bytes: *message_bytes,
+        },
+        Traffic::Video {
+            bitrates,
+            segment,
+            buffer,
+        } => Kind::Video {
+            bitrates: bitrates.clone(),
+            segment: *segment,
+            buffer: *buffer,
+            startup: *segment,
+        },
+        // Commands are started as they are, not by a specification.
+        Traffic::Command { .. } => Kind::Bulk { bytes: None },
+    };
+    let mut spec = TrafficSpec::new(Role::Server, at, kind, case.duration);
+    spec.transport = transport;
+    spec.direction = match traffic.direction() {
+        Direction::Down => traffic::Direction::Down,
+        Direction::Up => traffic::Direction::Up,
+        Direction::Both => traffic::Direction::Both,
+    };
+    spec
+}

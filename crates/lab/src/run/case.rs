@@ -1,0 +1,233 @@
+//! One case, from an empty machine to its result and back.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use braid_core::Time;
+use nix::time::{ClockId, clock_gettime};
+
+use super::apps::Apps;
+use super::ends::Ends;
+use super::events::Schedule;
+use super::radio::Radio;
+use super::sampler::Sampler;
+use super::{Context, Progress, result};
+use crate::error::LabError;
+use crate::scenario::{Case, Engine, Traffic};
+use crate::summary::{CaseResult, EventRow, TimelineRow};
+use crate::topology::{AccessSpec, DeviceSpec, Family, Topology, TopologySpec};
+
+/// Name of the device that a scenario is about.
+pub(super) const DEVICE: &str = "cpe";
+
+/// How often the loop looks at the time when nothing happens.
+const TICK: Duration = Duration::from_millis(100);
+/// How long the traffic may take to report after its end.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What a case leaves behind.
+pub(super) struct Measured {
+    pub(super) result: CaseResult,
+    pub(super) timeline: Vec<TimelineRow>,
+    pub(super) events: Vec<EventRow>,
+}
+
+/// `CLOCK_MONOTONIC`.
+pub(super) fn now() -> Time {
+    let t = clock_gettime(ClockId::CLOCK_MONOTONIC)
+        .map(Duration::from)
+        .unwrap_or_default();
+    Time::from(t)
+}
+
+pub(super) async fn run(
+    context: &Context<'_>,
+    case: &Case,
+    repeat: u32,
+    progress: &mut dyn Progress,
+) -> Result<Measured, LabError> {
+    let log = &context.files.log;
+    let _ = log.line(&format!("case \"{}\", repeat {repeat}", case.name));
+    let topology = Topology::build(&topology_spec(context, case))?;
+    for note in &topology.notes {
+        let _ = log.line(&format!("topology: {note}"));
+    }
+    let mut radio = Radio::start(context, case, repeat, &topology).await?;
+    let mut ends = Ends::start(context, case, &topology).await?;
+    let mut apps = Apps::start(context, case, &topology).await?;
+    let mut interrupt = context.interrupt.clone();
+
+    let start = tokio::select! {
+        met = apps.start_time() => met?,
+        died = radio.died() => return Err(died.into()),
+        _ = interrupt.wait_for(|i| *i) => return Err(LabError::Interrupted),
+    };
+    let mut stage = Stage {
+        context,
+        case,
+        repeat,
+        start,
+        topology: &topology,
+        radio: &mut radio,
+        ends: &mut ends,
+    };
+    match stage.measure(apps, progress).await {
+        Ok(measured) => Ok(measured),
+        // What else failed then failed because of it.
+        Err(e) => Err(radio.epitaph().map_or(e, LabError::from)),
+    }
+}
+
+/// A case that is set up.
+struct Stage<'a, 'c> {
+    context: &'a Context<'c>,
+    case: &'a Case,
+    repeat: u32,
+    start: Time,
+    topology: &'a Topology,
+    radio: &'a mut Radio,
+    ends: &'a mut Ends,
+}
+
+impl Stage<'_, '_> {
+    async fn measure(
+        &mut self,
+        mut apps: Apps,
+        progress: &mut dyn Progress,
+    ) -> Result<Measured, LabError> {
+        let (case, start) = (self.case, self.start);
+        self.radio.set_epoch(start).await?;
+        let mut sampler = Sampler::new(case, self.repeat, start);
+        let mut schedule = Schedule::new(case, self.repeat, start);
+        schedule.arm(self.radio).await?;
+        self.watch(&mut apps, &mut sampler, &mut schedule, progress)
+            .await?;
+
+        let stats = self.radio.stats().await?;
+        sampler.tick(now(), &stats, None);
+        let counters = self.ends.counters(case).await;
+        let traffic = apps.finish()?;
+        let inputs = result::Inputs {
+            case,
+            repeat: self.repeat,
+            start,
+            sampler: &sampler,
+            schedule: &schedule,
+            traffic: &traffic,
+            stats: &stats,
+            counters: counters.as_ref(),
+            ipv6: self.context.scenario.network.ipv6,
+            mtu: self.context.scenario.network.mtu,
+        };
+        let mut result = result::assemble(&inputs, self.radio)
+            .await
+            .context("read the emulator's counters")?;
+        result.notes.extend(self.topology.notes.iter().cloned());
+        let mut events = schedule.rows();
+        events.extend(result::pauses(case, self.repeat, &stats));
+        events.sort_by(|a, b| a.t_s.total_cmp(&b.t_s));
+        Ok(Measured {
+            result,
+            timeline: sampler.into_rows(),
+            events,
+        })
+    }
+
+    /// Samples and carries out events until the traffic has reported.
+    async fn watch(
+        &mut self,
+        apps: &mut Apps,
+        sampler: &mut Sampler,
+        schedule: &mut Schedule,
+        progress: &mut dyn Progress,
+    ) -> Result<(), LabError> {
+        let mut interrupt = self.context.interrupt.clone();
+        let end = self.start + self.case.duration;
+        let mut next_tick = self.start + TICK;
+        loop {
+            let wake = next_tick.min(schedule.next());
+            tokio::select! {
+                biased;
+                _ = interrupt.wait_for(|i| *i) => return Err(LabError::Interrupted),
+                died = self.radio.died() => return Err(died.into()),
+                done = apps.reports() => return Ok(done?),
+                () = tokio::time::sleep(wake.since(now())) => {}
+            }
+            let t = now();
+            schedule
+                .run(t, self.topology, self.radio, self.ends)
+                .await?;
+            if t >= next_tick {
+                let stats = self.radio.stats().await?;
+                let facts = self.ends.connections(self.case).await;
+                sampler.tick(t, &stats, facts.as_ref());
+                progress.elapsed(t.since(self.start));
+                while next_tick <= t {
+                    next_tick += TICK;
+                }
+            }
+            if t > end + PATIENCE {
+                return Err(anyhow!(
+                    "the traffic of case \"{}\" did not report within {} s of its end; see run.log",
+                    self.case.name,
+                    PATIENCE.as_secs()
+                )
+                .into());
+            }
+        }
+    }
+}
+
+fn topology_spec(context: &Context<'_>, case: &Case) -> TopologySpec {
+    let accesses = |list: &[crate::scenario::AccessSetup]| -> Vec<AccessSpec> {
+        list.iter()
+            .map(|a| AccessSpec {
+                name: a.name.clone(),
+                kind: a.kind,
+            })
+            .collect()
+    };
+    let mut mine: Vec<AccessSpec> = accesses(&case.accesses);
+    if let Engine::Tcp { access } = &case.engine {
+        // A program that binds to no address takes the first access.
+        mine.sort_by_key(|a| a.name != *access);
+    }
+    let mut devices = vec![DeviceSpec {
+        name: DEVICE.into(),
+        accesses: mine,
+    }];
+    for b in &case.bystanders {
+        for i in 1..=b.count {
+            devices.push(DeviceSpec {
+                name: format!("{}-{i}", b.name),
+                accesses: accesses(&b.accesses),
+            });
+        }
+    }
+    let network = &context.scenario.network;
+    let mut spec = TopologySpec::new(context.run.id().to_owned(), devices);
+    spec.family = if network.ipv6 {
+        Family::Ipv6
+    } else {
+        Family::Ipv4
+    };
+    spec.prefix = network
+        .prefix
+        .and_then(|(addr, len)| ipnet::IpNet::new(addr, len).ok());
+    spec.mtu = network.mtu;
+    spec.ports = context.options.ports;
+    if let (Traffic::Command { .. }, Some(cc)) = (&case.traffic, &case.cc) {
+        // A command's sockets are not ours to set, but their default is.
+        spec.sysctls
+            .insert("net.ipv4.tcp_congestion_control".into(), cc.clone());
+    }
+    spec
+}
+
+/// Whether the traffic ends by itself before the case's duration.
+pub(super) fn has_fixed_size(traffic: &Traffic) -> bool {
+    matches!(
+        traffic,
+        Traffic::Bulk { bytes: Some(_), .. } | Traffic::Command { .. }
+    )
+}

@@ -1,0 +1,134 @@
+//! The engine ends of a case: one at the device, one at the proxy, driven
+//! through their control sockets.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use braid_core::api::{AccessChange, Connections, Counters};
+use serde_json::json;
+
+use super::Context;
+use super::case::DEVICE;
+use super::child::{Lines, log_sink, wait_ready};
+use super::client::Client;
+use super::radio::write_json;
+use crate::error::LabError;
+use crate::scenario::{Case, Direction, PathManager};
+use crate::topology::{Child, Namespace, Spawn, Topology};
+
+struct End {
+    // Kept for its drop, which ends the process.
+    _child: Child,
+    client: Client,
+}
+
+/// Both ends.
+pub(super) struct Ends {
+    device: End,
+    proxy: End,
+}
+
+impl Ends {
+    pub(super) async fn start(
+        context: &Context<'_>,
+        case: &Case,
+        topology: &Topology,
+    ) -> Result<Self, LabError> {
+        let device = topology
+            .device(DEVICE)
+            .ok_or_else(|| anyhow::anyhow!("the topology lacks its device"))?;
+        let at_device: Vec<_> = device
+            .accesses
+            .iter()
+            .map(|a| {
+                let backup = case.accesses.iter().any(|s| s.name == a.name && s.backup);
+                json!({
+                    "name": a.name, "kind": a.kind, "interface": a.device.name,
+                    "address": a.device.addr, "backup": backup,
+                })
+            })
+            .collect();
+        let at_proxy: Vec<_> = device
+            .accesses
+            .iter()
+            .map(|a| json!({ "name": a.name, "kind": a.kind, "address": a.device.addr }))
+            .collect();
+        let engine = case.engine.as_str();
+        let proxy = json!({ "role": "proxy", "engine": engine, "accesses": at_proxy });
+        // A connection cannot return to the access it began on with a full mesh
+        // (see docs/mptcp.md); with one proxy address both give the same subflows.
+        let full_mesh = case.path_manager == PathManager::Kernel;
+        let cpe = json!({
+            "role": "device", "engine": engine, "proxy": topology.service,
+            "full_mesh": full_mesh, "accesses": at_device,
+        });
+        // The proxy first: it has to allow what the device will join.
+        let proxy = start(context, "proxy", &topology.proxy, &proxy).await?;
+        let device = start(context, DEVICE, &device.namespace, &cpe).await?;
+        Ok(Self { device, proxy })
+    }
+
+    /// The end that sends the measured data: schedulers run there.
+    fn sender(&mut self, case: &Case) -> &mut End {
+        match case.traffic.direction() {
+            Direction::Up => &mut self.device,
+            Direction::Down | Direction::Both => &mut self.proxy,
+        }
+    }
+
+    /// Adds or deletes the endpoint of an access at the device.
+    pub(super) async fn enable(&mut self, access: &str, enabled: bool) -> Result<()> {
+        let change = AccessChange {
+            backup: None,
+            enabled: Some(enabled),
+        };
+        self.device
+            .client
+            .put(&format!("/v1/accesses/{access}"), &change)
+            .await
+    }
+
+    /// Subflow facts of the sender; `None` when it does not answer.
+    pub(super) async fn connections(&mut self, case: &Case) -> Option<Connections> {
+        self.sender(case).client.get("/v1/connections").await.ok()
+    }
+
+    /// Kernel counters of the sender's namespace.
+    pub(super) async fn counters(&mut self, case: &Case) -> Option<Counters> {
+        self.sender(case).client.get("/v1/counters").await.ok()
+    }
+}
+
+async fn start(
+    context: &Context<'_>,
+    name: &str,
+    namespace: &Namespace,
+    config: &serde_json::Value,
+) -> Result<End> {
+    let dir = context.run.dir();
+    let (file, socket): (PathBuf, PathBuf) = (
+        dir.join(format!("{name}.json")),
+        dir.join(format!("{name}.sock")),
+    );
+    write_json(&file, config)?;
+    let _ = std::fs::remove_file(&socket);
+    let lines = Lines::new();
+    let mut child = Spawn::new(
+        context.run.id(),
+        format!("end of {name}"),
+        &context.options.braid,
+    )
+    .arg("__end")
+    .arg("--config")
+    .arg(&file)
+    .arg("--control")
+    .arg(&socket)
+    .in_namespace(namespace)
+    .log(log_sink(context, Some(&lines)))
+    .spawn()?;
+    wait_ready(&mut child, &lines).await?;
+    Ok(End {
+        _child: child,
+        client: Client::new(&socket),
+    })
+}

@@ -1,0 +1,229 @@
+//! Events of a case: link changes at their exact time, interfaces up and
+//! down, and how long an access takes until it is used again.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use braid_core::Time;
+use braid_radio::model::LinkChange;
+
+use super::case::DEVICE;
+use super::ends::Ends;
+use super::radio::Radio;
+use super::sampler::data_links;
+use crate::scenario::{Action, Case, Event, PathManager};
+use crate::summary::EventRow;
+use crate::topology::Topology;
+
+/// Data on a link after link-up means this much: more than acknowledgements
+/// and keep-alives, no more than one full packet.
+const DATA: u64 = 1000;
+/// How often the link is looked at until then.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// An access that is down or has come up again.
+#[derive(Clone, Debug)]
+pub(super) struct Outage {
+    pub(super) access: String,
+    pub(super) down: Time,
+    pub(super) up: Option<Time>,
+    /// First data on it after that.
+    pub(super) reused: Option<Time>,
+    /// Bytes handed to its link until it came up.
+    seen: u64,
+}
+
+#[cfg(test)]
+impl Outage {
+    pub(super) fn for_test(access: &str, down: Time, up: Time, reused: Option<Time>) -> Self {
+        Self {
+            access: access.into(),
+            down,
+            up: Some(up),
+            reused,
+            seen: 0,
+        }
+    }
+}
+
+/// Carries out the events of a case.
+pub(super) struct Schedule {
+    case: Case,
+    repeat: u32,
+    start: Time,
+    done: usize,
+    pub(super) outages: Vec<Outage>,
+    rows: Vec<EventRow>,
+}
+
+impl Schedule {
+    pub(super) fn new(case: &Case, repeat: u32, start: Time) -> Self {
+        Self {
+            case: case.clone(),
+            repeat,
+            start,
+            done: 0,
+            outages: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Hands every change of a link to the emulator, which makes it on time.
+    pub(super) async fn arm(&self, radio: &Radio) -> Result<()> {
+        for event in &self.case.events {
+            let both = |change: LinkChange| (vec![change.clone()], vec![change]);
+            let (down, up) = match &event.action {
+                Action::Down | Action::Blackhole => both(LinkChange::Down),
+                Action::Up => both(LinkChange::Up),
+                Action::Change { down, up } => (down.clone(), up.clone()),
+            };
+            for (changes, way) in [(down, "down"), (up, "up")] {
+                for change in changes {
+                    radio
+                        .change(&format!("{}.{way}", event.access), &change, event.at)
+                        .await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// When [`Schedule::run`] is needed next.
+    pub(super) fn next(&self) -> Time {
+        let event = self
+            .case
+            .events
+            .get(self.done)
+            .map_or(Time::MAX, |e| self.start + e.at);
+        if self.watching().next().is_some() {
+            event.min(super::case::now() + LOOK)
+        } else {
+            event
+        }
+    }
+
+    fn watching(&self) -> impl Iterator<Item = &Outage> {
+        self.outages
+            .iter()
+            .filter(|o| o.up.is_some() && o.reused.is_none())
+    }
+
+    /// Does what is due at `t`.
+    pub(super) async fn run(
+        &mut self,
+        t: Time,
+        topology: &Topology,
+        radio: &mut Radio,
+        ends: &mut Ends,
+    ) -> Result<()> {
+        while let Some(event) = self.case.events.get(self.done).cloned() {
+            if self.start + event.at > t {
+                break;
+            }
+            self.done += 1;
+            self.apply(&event, topology, radio, ends).await?;
+        }
+        self.watch(radio).await
+    }
+
+    async fn apply(
+        &mut self,
+        event: &Event,
+        topology: &Topology,
+        radio: &Radio,
+        ends: &mut Ends,
+    ) -> Result<()> {
+        match event.action {
+            Action::Down => {
+                topology.link_down(DEVICE, &event.access)?;
+                self.tell(ends, &event.access, false).await?;
+            }
+            Action::Up => {
+                let (interface, _) = topology.link_state(DEVICE, &event.access)?;
+                if !interface {
+                    topology.link_up(DEVICE, &event.access)?;
+                    self.tell(ends, &event.access, true).await?;
+                }
+            }
+            Action::Blackhole | Action::Change { .. } => {}
+        }
+        let t = super::case::now();
+        let open = self
+            .outages
+            .iter()
+            .position(|o| o.access == event.access && o.up.is_none());
+        match (&event.action, open) {
+            (Action::Down | Action::Blackhole, None) => {
+                self.outages.push(Outage {
+                    access: event.access.clone(),
+                    down: t,
+                    up: None,
+                    reused: None,
+                    seen: 0,
+                });
+            }
+            (Action::Up, Some(i)) => {
+                let stats = radio.stats().await?;
+                self.outages[i].seen = offered(&stats, &self.case, &event.access);
+                self.outages[i].up = Some(t);
+            }
+            _ => {}
+        }
+        self.row(t, &event.access, event.label.clone());
+        Ok(())
+    }
+
+    /// Tells the device's end that an access came or went.
+    async fn tell(&self, ends: &mut Ends, access: &str, enabled: bool) -> Result<()> {
+        match self.case.path_manager {
+            PathManager::Kernel => Ok(()),
+            PathManager::Notified => ends.enable(access, enabled).await,
+        }
+    }
+
+    async fn watch(&mut self, radio: &Radio) -> Result<()> {
+        if self.watching().next().is_none() {
+            return Ok(());
+        }
+        let stats = radio.stats().await?;
+        let t = super::case::now();
+        let mut found = Vec::new();
+        for o in self
+            .outages
+            .iter_mut()
+            .filter(|o| o.up.is_some() && o.reused.is_none())
+        {
+            if offered(&stats, &self.case, &o.access) >= o.seen + DATA {
+                o.reused = Some(t);
+                found.push(o.access.clone());
+            }
+        }
+        for access in found {
+            self.row(t, &access, "used again".to_owned());
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, t: Time, access: &str, what: String) {
+        self.rows.push(EventRow {
+            case: self.case.name.clone(),
+            repeat: self.repeat,
+            t_s: t.since(self.start).as_secs_f64(),
+            access: access.to_owned(),
+            what,
+        });
+    }
+
+    pub(super) fn rows(&self) -> Vec<EventRow> {
+        self.rows.clone()
+    }
+}
+
+/// Bytes handed to an access's link in the measured direction.
+fn offered(stats: &braid_radio::emulator::api::Stats, case: &Case, access: &str) -> u64 {
+    data_links(access, case.traffic.direction())
+        .iter()
+        .filter_map(|l| stats.links.get(l))
+        .map(|l| l.model.in_bytes)
+        .sum()
+}

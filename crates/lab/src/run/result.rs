@@ -1,0 +1,402 @@
+//! From counters and reports to the row of a case.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use braid_core::Time;
+use braid_core::api::Counters;
+use braid_core::overhead::Transport;
+use braid_radio::emulator::api::Stats;
+
+use super::apps::Traffics;
+use super::case::has_fixed_size;
+use super::events::{Outage, Schedule};
+use super::radio::Radio;
+use super::sampler::{Sampler, data_links};
+use crate::scenario::{Case, Engine, Traffic};
+use crate::summary::{CaseResult, EventRow, Host, MediumUse, Recovery};
+use crate::traffic::TrafficReport;
+
+/// Everything that was measured.
+pub(super) struct Inputs<'a> {
+    pub(super) case: &'a Case,
+    pub(super) repeat: u32,
+    pub(super) start: Time,
+    pub(super) sampler: &'a Sampler,
+    pub(super) schedule: &'a Schedule,
+    pub(super) traffic: &'a Traffics,
+    pub(super) stats: &'a Stats,
+    pub(super) counters: Option<&'a Counters>,
+    pub(super) ipv6: bool,
+    pub(super) mtu: u32,
+}
+
+/// A row with what is known before the case has run.
+pub(super) fn blank(case: &Case, repeat: u32) -> CaseResult {
+    CaseResult {
+        name: case.name.clone(),
+        engine: case.engine.as_str().into(),
+        scheduler: match &case.engine {
+            Engine::Tcp { .. } => None,
+            Engine::Mptcp => Some(case.scheduler.clone().unwrap_or_else(|| "default".into())),
+        },
+        cc: case.cc.clone(),
+        weights: case.weights.clone(),
+        access: match &case.engine {
+            Engine::Tcp { access } => Some(access.clone()),
+            Engine::Mptcp => None,
+        },
+        traffic: case.traffic.kind().into(),
+        direction: case.traffic.direction().as_str().into(),
+        repeat,
+        ..CaseResult::default()
+    }
+}
+
+pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult> {
+    let case = i.case;
+    let direction = case.traffic.direction();
+    let (from, to) = i.traffic.window;
+    let seconds = to.since(from).as_secs_f64();
+    let receiver = i.traffic.receiver(direction);
+    let sender = i.traffic.sender(direction);
+    let mut r = blank(case, i.repeat);
+    r.seconds = seconds;
+    r.cpu_seconds = i.traffic.cpu_seconds;
+    shares(&mut r, i, from, to);
+    r.goodput_mbps = goodput(i, receiver, &r);
+    if has_ceiling(&case.traffic) {
+        r.ceiling_mbps = ceiling(i, radio, from, to).await?;
+        r.efficiency = r
+            .ceiling_mbps
+            .filter(|c| *c > 0.0)
+            .map(|c| r.goodput_mbps / c);
+    }
+    if let Some(rec) = receiver {
+        r.gap_ms = rec.gap_ms;
+        r.latency_ms = rec.latency_ms;
+        r.latency_cdf.clone_from(&rec.latency_cdf);
+        r.completion_s = rec.completion_s;
+        r.intact = Some(rec.intact && sender.is_none_or(|s| s.intact));
+        if let Some(v) = &rec.video {
+            r.stalls = Some(v.stalls);
+            r.stalled_s = Some(v.stalled_s);
+        }
+    }
+    if let Some(f) = sender.and_then(|s| s.facts.as_ref()) {
+        r.retransmitted_bytes = f.retransmitted_bytes;
+        r.reinjected_bytes = f.reinjected_bytes;
+        r.cc = r.cc.or_else(|| f.cc.clone());
+        if f.fallback == Some(true) {
+            r.notes.push("MPTCP fell back to TCP".into());
+        }
+    }
+    r.recoveries = i
+        .schedule
+        .outages
+        .iter()
+        .filter_map(|o| recovery(o, i.start, receiver))
+        .collect();
+    for (name, m) in &i.stats.media {
+        let total = to.since(i.start).as_secs_f64();
+        let busy = if total > 0.0 {
+            (m.busy.as_secs_f64() / total).min(1.0)
+        } else {
+            0.0
+        };
+        let collisions = m.collisions as f64 / (m.rounds as f64).max(1.0);
+        r.media.insert(name.clone(), MediumUse { busy, collisions });
+    }
+    r.host = Host {
+        late_wakes: i.stats.lateness.late_wakes,
+        max_late_ms: i.stats.lateness.max_wake_us / 1e3,
+    };
+    notes(&mut r, i, receiver, sender);
+    Ok(r)
+}
+
+fn has_ceiling(t: &Traffic) -> bool {
+    matches!(t, Traffic::Bulk { .. } | Traffic::Command { .. })
+}
+
+/// Share of each access in what left the links in the window.
+fn shares(r: &mut CaseResult, i: &Inputs<'_>, from: Time, to: Time) {
+    let window = i.sampler.window(from, to);
+    let bytes: u64 = window.values().map(|v| v.0).sum();
+    let packets: u64 = window.values().map(|v| v.1).sum();
+    for (name, (b, p)) in window {
+        if bytes > 0 && packets > 0 {
+            r.share.insert(name.clone(), b as f64 / bytes as f64);
+            r.packet_share.insert(name, p as f64 / packets as f64);
+        }
+    }
+}
+
+/// What the receiver counted; for a command, of which we see only packets,
+/// the bytes on the links less the headers of full-sized packets.
+fn goodput(i: &Inputs<'_>, receiver: Option<&TrafficReport>, r: &CaseResult) -> f64 {
+    if let Some(rec) = receiver {
+        return rec.goodput_mbps;
+    }
+    let (from, to) = i.traffic.window;
+    let ip: u64 = i.sampler.window(from, to).values().map(|v| v.0).sum();
+    if r.seconds > 0.0 {
+        ip as f64 * 8.0 * fraction(i) / r.seconds / 1e6
+    } else {
+        0.0
+    }
+}
+
+fn fraction(i: &Inputs<'_>) -> f64 {
+    let transport = match (&i.case.engine, &i.case.traffic) {
+        (_, Traffic::Cbr { udp: true, .. }) => Transport::Udp,
+        (Engine::Tcp { .. }, _) => Transport::Tcp,
+        (Engine::Mptcp, _) => Transport::Mptcp,
+    };
+    transport.payload_fraction(i.mtu, if i.ipv6 { 40 } else { 20 })
+}
+
+/// Payload that the wire allows, Mbit/s: the capacity of every access in use
+/// over the measured time, less headers. `None` where a link has no rate of
+/// its own (a shared medium).
+async fn ceiling(i: &Inputs<'_>, radio: &Radio, from: Time, to: Time) -> Result<Option<f64>> {
+    let seconds = to.since(from).as_secs_f64();
+    if seconds <= 0.0 {
+        return Ok(None);
+    }
+    let mut bits = 0.0;
+    for access in &i.case.accesses {
+        let used = match &i.case.engine {
+            Engine::Tcp { access: only } => *only == access.name,
+            Engine::Mptcp => true,
+        };
+        if !used {
+            continue;
+        }
+        if access.medium.is_some() {
+            return Ok(None);
+        }
+        for link in data_links(&access.name, i.case.traffic.direction()) {
+            match radio
+                .capacity(&link, from.since(i.start), to.since(i.start))
+                .await?
+            {
+                Some(b) => bits += b,
+                None => return Ok(None),
+            }
+        }
+    }
+    Ok(Some(bits * fraction(i) / seconds / 1e6))
+}
+
+fn recovery(o: &Outage, start: Time, receiver: Option<&TrafficReport>) -> Option<Recovery> {
+    let up = o.up?;
+    // A gap that begins in the outage belongs to it, and one that was under way too.
+    let gap = receiver.map(|r| {
+        r.gaps
+            .iter()
+            .filter(|g| {
+                let end = g.start_ns + Duration::from_secs_f64(g.length_ms / 1e3);
+                g.start_ns <= up && end >= o.down
+            })
+            .map(|g| g.length_ms)
+            .fold(0.0, f64::max)
+    });
+    Some(Recovery {
+        access: o.access.clone(),
+        up_s: up.since(start).as_secs_f64(),
+        reuse_ms: o.reused.map(|t| t.since(up).as_secs_f64() * 1e3),
+        // Gaps below 50 ms are not listed one by one.
+        gap_ms: gap.filter(|g| *g > 0.0),
+    })
+}
+
+fn notes(
+    r: &mut CaseResult,
+    i: &Inputs<'_>,
+    receiver: Option<&TrafficReport>,
+    sender: Option<&TrafficReport>,
+) {
+    for (side, report) in [("receiver", receiver), ("sender", sender)] {
+        for e in report.iter().flat_map(|r| &r.errors) {
+            r.notes.push(format!("{side}: {e}"));
+        }
+    }
+    if let Some(p) = &i.traffic.problem {
+        r.failed = Some(p.clone());
+    }
+    if r.intact == Some(false) {
+        r.failed = Some("payload was corrupted on the way".into());
+    }
+    let unfinished =
+        has_fixed_size(&i.case.traffic) && receiver.is_some_and(|r| r.completion_s.is_none());
+    if unfinished && r.failed.is_none() {
+        r.notes.push(format!(
+            "not complete within {} s",
+            i.case.duration.as_secs_f64()
+        ));
+    }
+    if receiver.is_some_and(|rec| rec.window_bytes_received == 0) && r.failed.is_none() {
+        r.failed = Some("nothing was received in the measured time".into());
+    }
+    let stuck = i
+        .counters
+        .and_then(|c| c.counters.get("MPTcpExt.NoDSSInWindow"))
+        .copied()
+        .unwrap_or(0);
+    if stuck > 0 {
+        r.notes.push(format!(
+            "receive window overrun {stuck} times (NoDSSInWindow)"
+        ));
+    }
+    let io = i
+        .stats
+        .links
+        .values()
+        .fold((0, 0), |a, l| (a.0 + l.io.no_buffer, a.1 + l.io.drop_full));
+    if io.0 + io.1 > 0 {
+        r.notes.push(format!(
+            "the emulator dropped {} packets for want of memory, the host {}",
+            io.0, io.1
+        ));
+    }
+}
+
+/// Pauses of the host, as events.
+pub(super) fn pauses(case: &Case, repeat: u32, stats: &Stats) -> Vec<EventRow> {
+    stats
+        .lateness
+        .pauses
+        .iter()
+        .map(|p| EventRow {
+            case: case.name.clone(),
+            repeat,
+            t_s: p.at_s,
+            access: String::new(),
+            what: format!("emulator woke {:.1} ms late", p.late_ms),
+        })
+        .collect()
+}
+
+/// Sets the best single path of every multipath result: plain TCP in the same
+/// variant, with the same traffic and congestion control, on one of its
+/// accesses, in this run. Repeats are compared with the same repeat.
+pub(super) fn add_best_single(results: &mut [CaseResult], cases: &[Case]) {
+    let of = |name: &str| cases.iter().find(|c| c.name == name);
+    let singles: Vec<(usize, f64)> = results
+        .iter()
+        .enumerate()
+        .filter(|(_, r)| r.engine == "tcp" && r.failed.is_none())
+        .map(|(i, r)| (i, r.goodput_mbps))
+        .collect();
+    for k in 0..results.len() {
+        let Some(mine) = of(&results[k].name).filter(|c| c.engine == Engine::Mptcp) else {
+            continue;
+        };
+        let best = singles
+            .iter()
+            .filter(|(i, _)| results[*i].repeat == results[k].repeat)
+            .filter(|(i, _)| {
+                of(&results[*i].name).is_some_and(|c| {
+                    c.variant == mine.variant
+                        && c.traffic == mine.traffic
+                        && c.cc == mine.cc
+                        && c.events == mine.events
+                        && matches!(&c.engine, Engine::Tcp { access } if mine.accesses.iter().any(|a| a.name == *access))
+                })
+            })
+            .map(|s| s.1)
+            .reduce(f64::max);
+        results[k].best_single_mbps = best;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Overrides, Scenario};
+    use std::path::Path;
+
+    const TEXT: &str = r#"
+name = "t"
+duration = "2 s"
+[access.a]
+kind = "5g"
+down = { rate = "10 Mbit/s" }
+[access.b]
+kind = "wifi"
+down = { rate = "20 Mbit/s" }
+[[case]]
+name = "a"
+engine = "tcp"
+access = "a"
+cc = "reno"
+traffic = "bulk"
+[[case]]
+name = "b"
+engine = "tcp"
+access = "b"
+cc = "reno"
+traffic = "bulk"
+[[case]]
+name = "other cc"
+engine = "tcp"
+access = "b"
+cc = "cubic"
+traffic = "bulk"
+[[case]]
+name = "m"
+engine = "mptcp"
+cc = "reno"
+traffic = "bulk"
+"#;
+
+    #[test]
+    fn best_single_is_of_the_same_kind() {
+        let s = Scenario::parse(
+            TEXT,
+            Path::new("t.toml"),
+            Path::new("."),
+            &Overrides::default(),
+        )
+        .unwrap();
+        let mut results: Vec<CaseResult> = s
+            .cases
+            .iter()
+            .zip([9.0, 19.0, 19.9, 27.0])
+            .map(|(c, g)| CaseResult {
+                goodput_mbps: g,
+                ..blank(c, 1)
+            })
+            .collect();
+        add_best_single(&mut results, &s.cases);
+        assert_eq!(results[3].best_single_mbps, Some(19.0));
+        assert_eq!(results[0].best_single_mbps, None);
+        results[1].failed = Some("x".into());
+        add_best_single(&mut results, &s.cases);
+        assert_eq!(results[3].best_single_mbps, Some(9.0));
+    }
+
+    #[test]
+    fn a_gap_belongs_to_the_outage_that_it_touches() {
+        let at = |s: f64| Time::from(Duration::from_secs_f64(s));
+        let mut report: TrafficReport = serde_json::from_value(serde_json::json!({
+            "side": "client", "kind": "bulk", "transport": "mptcp", "start_ns": 0,
+            "window_start_ns": 0, "window_end_ns": 0, "seconds": 1.0,
+            "bytes_received": 0, "window_bytes_received": 0, "bytes_sent": 0,
+            "window_bytes_sent": 0, "goodput_mbps": 0.0, "intact": true, "corruption": null,
+            "gap_ms": null, "completion_s": null, "latency_ms": null, "latency_samples": 0,
+            "messages": null, "video": null, "cpu_seconds": 0.0, "facts": null, "errors": []
+        }))
+        .unwrap();
+        report.gaps = serde_json::from_value(serde_json::json!([
+            { "start_ns": 2_000_000_000u64, "length_ms": 900.0 },
+            { "start_ns": 5_010_000_000u64, "length_ms": 210.0 }
+        ]))
+        .unwrap();
+        let o = Outage::for_test("wifi", at(5.0), at(10.0), Some(at(10.4)));
+        let r = recovery(&o, at(0.0), Some(&report)).unwrap();
+        assert_eq!(r.gap_ms, Some(210.0));
+        assert!((r.reuse_ms.unwrap() - 400.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,190 @@
+//! The timeline: counters of links and subflows, ten times a second.
+
+use std::collections::BTreeMap;
+
+use braid_core::Time;
+use braid_core::api::{Connections, Subflow};
+use braid_radio::emulator::api::Stats;
+
+use crate::scenario::{Case, Direction};
+use crate::summary::TimelineRow;
+
+/// Link counters of one access in the measured direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    pub(super) bytes: u64,
+    pub(super) packets: u64,
+    lost: u64,
+    queue_bytes: u64,
+    up: bool,
+}
+
+/// Names of the links that carry measured data on an access.
+pub(super) fn data_links(access: &str, direction: Direction) -> Vec<String> {
+    match direction {
+        Direction::Down => vec![format!("{access}.down")],
+        Direction::Up => vec![format!("{access}.up")],
+        Direction::Both => vec![format!("{access}.down"), format!("{access}.up")],
+    }
+}
+
+pub(super) fn count(stats: &Stats, access: &str, direction: Direction) -> Count {
+    data_links(access, direction)
+        .iter()
+        .filter_map(|l| stats.links.get(l))
+        .fold(
+            Count {
+                up: true,
+                ..Count::default()
+            },
+            |c, l| Count {
+                bytes: c.bytes + l.model.sent_bytes,
+                packets: c.packets + l.model.sent_packets,
+                lost: c.lost + l.model.drops.total(),
+                queue_bytes: c.queue_bytes + l.model.queue_bytes,
+                up: c.up && l.model.up,
+            },
+        )
+}
+
+/// Collects the rows of one case.
+pub(super) struct Sampler {
+    case: Case,
+    repeat: u32,
+    start: Time,
+    rows: Vec<TimelineRow>,
+    /// Link counters per access at each tick, from which windows are cut.
+    counts: Vec<(Time, BTreeMap<String, Count>)>,
+    busy: BTreeMap<String, (Time, f64)>,
+}
+
+impl Sampler {
+    pub(super) fn new(case: &Case, repeat: u32, start: Time) -> Self {
+        Self {
+            case: case.clone(),
+            repeat,
+            start,
+            rows: Vec::new(),
+            counts: Vec::new(),
+            busy: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn tick(&mut self, t: Time, stats: &Stats, connections: Option<&Connections>) {
+        let direction = self.case.traffic.direction();
+        let t_s = t.since(self.start).as_secs_f64();
+        let mut now: BTreeMap<String, Count> = BTreeMap::new();
+        let before = self.counts.last().map(|c| c.1.clone()).unwrap_or_default();
+        let busy = self.media(t, stats);
+        for access in &self.case.accesses {
+            let c = count(stats, &access.name, direction);
+            let b = before.get(&access.name).copied().unwrap_or_default();
+            let flows: Vec<&Subflow> = connections
+                .iter()
+                .flat_map(|c| &c.connections)
+                .flat_map(|c| &c.subflows)
+                .filter(|s| s.access.as_deref() == Some(&access.name))
+                .collect();
+            self.rows.push(TimelineRow {
+                case: self.case.name.clone(),
+                repeat: self.repeat,
+                t_s,
+                access: access.name.clone(),
+                bytes: c.bytes.saturating_sub(b.bytes),
+                queue_bytes: c.queue_bytes,
+                lost_packets: c.lost.saturating_sub(b.lost),
+                rtt_ms: mean(flows.iter().map(|s| s.srtt_ms).filter(|v| *v > 0.0)),
+                cwnd: sum(flows.iter().map(|s| s.cwnd_segments)),
+                pacing_mbps: flows
+                    .iter()
+                    .filter_map(|s| s.pacing_mbps)
+                    .reduce(|a, b| a + b),
+                retransmits: sum(flows.iter().map(|s| s.retransmits)),
+                weight: self
+                    .case
+                    .weights
+                    .as_ref()
+                    .and_then(|w| w.get(&access.name).copied()),
+                state: state(c.up, &flows).to_owned(),
+                busy: access.medium.as_ref().and_then(|m| busy.get(m).copied()),
+            });
+            now.insert(access.name.clone(), c);
+        }
+        self.counts.push((t, now));
+    }
+
+    /// Fraction of the interval in which each medium was busy.
+    fn media(&mut self, t: Time, stats: &Stats) -> BTreeMap<String, f64> {
+        let mut out = BTreeMap::new();
+        for (name, m) in &stats.media {
+            let total = m.busy.as_secs_f64();
+            let (t0, busy0) = self
+                .busy
+                .insert(name.clone(), (t, total))
+                .unwrap_or((self.start, 0.0));
+            let span = t.since(t0).as_secs_f64();
+            if span > 0.0 {
+                out.insert(name.clone(), ((total - busy0) / span).clamp(0.0, 1.0));
+            }
+        }
+        out
+    }
+
+    /// Bytes and packets per access between two times, from the nearest ticks.
+    pub(super) fn window(&self, from: Time, to: Time) -> BTreeMap<String, (u64, u64)> {
+        let nearest = |t: Time| {
+            self.counts
+                .iter()
+                .min_by_key(|c| if c.0 > t { c.0.since(t) } else { t.since(c.0) })
+        };
+        // Before the first tick nothing was counted: the models start at zero.
+        let first = if from.since(self.start).is_zero() {
+            None
+        } else {
+            nearest(from)
+        };
+        let Some((_, last)) = nearest(to) else {
+            return BTreeMap::new();
+        };
+        last.iter()
+            .map(|(name, c)| {
+                let b = first
+                    .and_then(|f| f.1.get(name))
+                    .copied()
+                    .unwrap_or_default();
+                (
+                    name.clone(),
+                    (
+                        c.bytes.saturating_sub(b.bytes),
+                        c.packets.saturating_sub(b.packets),
+                    ),
+                )
+            })
+            .collect()
+    }
+
+    pub(super) fn into_rows(self) -> Vec<TimelineRow> {
+        self.rows
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (n, sum) = values.fold((0u32, 0.0), |(n, s), v| (n + 1, s + v));
+    (n > 0).then(|| sum / f64::from(n))
+}
+
+fn sum(values: impl Iterator<Item = u32>) -> Option<u32> {
+    values.fold(None, |s, v| Some(s.unwrap_or(0) + v))
+}
+
+fn state(up: bool, flows: &[&Subflow]) -> &'static str {
+    if !up {
+        "down"
+    } else if !flows.is_empty() && flows.iter().all(|s| s.stale) {
+        "stale"
+    } else if !flows.is_empty() && flows.iter().all(|s| s.backup_local || s.backup_remote) {
+        "backup"
+    } else {
+        "up"
+    }
+}

@@ -1,0 +1,367 @@
+//! Checks a scenario as a whole and expands its variants.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::path::Path;
+
+use braid_radio::model::wifi::{Dcf, WifiSpec};
+use indexmap::IndexMap;
+use serde_spanned::Spanned;
+
+use super::diagnostic::{Diagnostic, Problem, nearest};
+use super::files::Files;
+use super::raw::{Family, RawAccess, RawChange, RawLink, RawNetwork, RawScenario, RawVariant};
+use super::{AccessSetup, Bystander, Case, Network, Overrides, Scenario, link, traffic};
+use crate::summary::PaperFigure;
+
+pub(super) fn parse(
+    text: &str,
+    origin: &Path,
+    files: &Files<'_>,
+    overrides: &Overrides,
+) -> Result<Scenario, Diagnostic> {
+    toml::from_str::<RawScenario>(text)
+        .map_err(Problem::from)
+        .and_then(|raw| {
+            Builder {
+                raw: &raw,
+                files,
+                overrides,
+            }
+            .scenario(text, origin)
+        })
+        .map_err(|p| p.in_file(origin.to_owned(), text))
+}
+
+pub(super) struct Builder<'a> {
+    pub(super) raw: &'a RawScenario,
+    pub(super) files: &'a Files<'a>,
+    pub(super) overrides: &'a Overrides,
+}
+
+impl Builder<'_> {
+    fn scenario(&self, text: &str, origin: &Path) -> Result<Scenario, Problem> {
+        let raw = self.raw;
+        let name = raw.name.get_ref();
+        if name.is_empty()
+            || !name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        {
+            return Err(Problem::at(
+                raw.name.span(),
+                "a name is made of letters, digits, '-', '_' and '.': it names the output folder",
+            ));
+        }
+        if raw.access.get_ref().is_empty() {
+            return Err(Problem::at(
+                raw.access.span(),
+                "expected at least one access",
+            ));
+        }
+        let media = self.media()?;
+        let mut cases = Vec::new();
+        if raw.variant.is_empty() {
+            self.cases_of(None, &mut cases)?;
+        } else {
+            let mut seen = HashSet::new();
+            for v in &raw.variant {
+                if !seen.insert(v.name.get_ref()) {
+                    return Err(Problem::at(v.name.span(), "two variants have this name"));
+                }
+                self.cases_of(Some(v), &mut cases)?;
+            }
+        }
+        self.keep_only(&mut cases)?;
+        Ok(Scenario {
+            name: name.clone(),
+            description: raw
+                .description
+                .clone()
+                .unwrap_or_else(|| head_comment(text)),
+            seed: self.overrides.seed.or(raw.seed).unwrap_or(1),
+            network: network(&raw.network)?,
+            media,
+            paper: self.paper(&cases)?,
+            cases,
+            text: text.to_owned(),
+            origin: origin.to_owned(),
+        })
+    }
+
+    fn media(&self) -> Result<IndexMap<String, WifiSpec>, Problem> {
+        let mut media = IndexMap::new();
+        for (name, m) in &self.raw.medium {
+            // A medium of one station takes every parameter apart.
+            Dcf::new(m.get_ref(), 1, 0).map_err(|e| Problem::at(m.span(), e.to_string()))?;
+            media.insert(name.clone(), m.get_ref().clone());
+        }
+        Ok(media)
+    }
+
+    fn cases_of(&self, variant: Option<&RawVariant>, out: &mut Vec<Case>) -> Result<(), Problem> {
+        let accesses = self.accesses(variant)?;
+        let bystanders = self.bystanders(variant)?;
+        let raw_cases = self.raw.case.get_ref();
+        if raw_cases.is_empty() {
+            return Err(Problem::at(
+                self.raw.case.span(),
+                "expected at least one [[case]]",
+            ));
+        }
+        let mut names = HashSet::new();
+        for c in raw_cases {
+            if !names.insert(c.name.get_ref()) {
+                return Err(Problem::at(c.name.span(), "two cases have this name"));
+            }
+            out.push(self.case(c, variant, &accesses, &bystanders)?);
+        }
+        Ok(())
+    }
+
+    fn accesses(&self, variant: Option<&RawVariant>) -> Result<Vec<AccessSetup>, Problem> {
+        let known = self.raw.access.get_ref();
+        let mut changes: IndexMap<&str, &RawChange> = IndexMap::new();
+        if let Some(v) = variant {
+            for (name, change) in &v.access {
+                if !known.contains_key(name) {
+                    return Err(Problem::at(change.span(), no_access(name, known.keys())));
+                }
+                changes.insert(name, change.get_ref());
+            }
+        }
+        known
+            .iter()
+            .map(|(name, a)| self.access(name, a, changes.get(name.as_str()).copied()))
+            .collect()
+    }
+
+    fn access(
+        &self,
+        name: &str,
+        raw: &RawAccess,
+        change: Option<&RawChange>,
+    ) -> Result<AccessSetup, Problem> {
+        if name.is_empty()
+            || !name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+        {
+            return Err(Problem::whole(format!(
+                "access \"{name}\": a name is made of letters, digits, '-' and '_'"
+            )));
+        }
+        let none = RawChange::default();
+        let change = change.unwrap_or(&none);
+        if let Some(m) = &raw.medium
+            && !self.raw.medium.contains_key(m.get_ref())
+        {
+            return Err(unknown(
+                m,
+                "medium",
+                self.raw.medium.keys().map(String::as_str),
+            ));
+        }
+        let own_rate = raw.medium.is_none();
+        let down = raw.down.merged(&change.down);
+        // An uplink that says nothing of its rate mirrors the downlink.
+        let up = if raw.up.rate.is_none() && raw.up.trace.is_none() && change.up.rate.is_none() {
+            down.merged(&raw.up).merged(&change.up)
+        } else {
+            raw.up.merged(&change.up)
+        };
+        if !own_rate && (down.rate.is_some() || down.trace.is_some() || up.rate.is_some()) {
+            return Err(Problem::whole(format!(
+                "access \"{name}\" shares a medium, which sets its rate: remove `rate` and `trace`"
+            )));
+        }
+        let build = |raw: &RawLink, way: &str| -> Result<_, Problem> {
+            let mut spec = link::link_spec(raw, self.files, own_rate).map_err(|mut p| {
+                p.message = format!("access \"{name}\", {way}: {}", p.message);
+                p
+            })?;
+            if let Some(f) = self.overrides.scale {
+                link::scale(&mut spec, f);
+            }
+            Ok(spec)
+        };
+        Ok(AccessSetup {
+            name: name.to_owned(),
+            kind: raw.kind,
+            medium: raw.medium.as_ref().map(|m| m.get_ref().clone()),
+            phy_rate: raw.phy_rate.as_ref().map(|r| r.get_ref().0),
+            backup: raw.backup.unwrap_or(false),
+            down: build(&down, "down")?,
+            up: build(&up, "up")?,
+        })
+    }
+
+    fn bystanders(&self, variant: Option<&RawVariant>) -> Result<Vec<Bystander>, Problem> {
+        if let Some(v) = variant {
+            for (name, c) in &v.device {
+                if !self.raw.device.contains_key(name) {
+                    return Err(Problem::at(
+                        c.span(),
+                        format!("no [device.{name}] in this scenario"),
+                    ));
+                }
+            }
+        }
+        let mut out = Vec::new();
+        for (name, d) in &self.raw.device {
+            let (span, d) = (d.span(), d.get_ref());
+            let count = variant
+                .and_then(|v| v.device.get(name))
+                .map_or(d.count.unwrap_or(1), |c| c.get_ref().count);
+            if count > 64 {
+                return Err(Problem::at(
+                    span,
+                    format!("{count} devices: expected at most 64"),
+                ));
+            }
+            let traffic = d.traffic.as_ref().map(traffic::traffic).transpose()?;
+            if d.access.is_empty() {
+                return Err(Problem::at(
+                    span,
+                    format!("device \"{name}\" has no access"),
+                ));
+            }
+            let accesses = d
+                .access
+                .iter()
+                .map(|(n, a)| self.access(n, a, None))
+                .collect::<Result<_, _>>()?;
+            out.push(Bystander {
+                name: name.clone(),
+                count,
+                accesses,
+                traffic,
+            });
+        }
+        Ok(out)
+    }
+
+    fn keep_only(&self, cases: &mut Vec<Case>) -> Result<(), Problem> {
+        if self.overrides.only.is_empty() {
+            return Ok(());
+        }
+        let matches =
+            |c: &Case, o: &str| c.name == o || c.base_name == o || c.variant.as_deref() == Some(o);
+        for o in &self.overrides.only {
+            if !cases.iter().any(|c| matches(c, o)) {
+                let names: Vec<_> = cases.iter().map(|c| format!("\"{}\"", c.name)).collect();
+                return Err(Problem::whole(format!(
+                    "--only: no case is called \"{o}\"; there are {}",
+                    names.join(", ")
+                )));
+            }
+        }
+        cases.retain(|c| self.overrides.only.iter().any(|o| matches(c, o)));
+        Ok(())
+    }
+
+    fn paper(&self, cases: &[Case]) -> Result<Vec<PaperFigure>, Problem> {
+        let mut out = Vec::new();
+        for p in &self.raw.paper {
+            let field = p.field.get_ref();
+            let root = field.split('.').next().unwrap_or_default();
+            const FIELDS: [&str; 8] = [
+                "goodput_mbps",
+                "latency_ms",
+                "share",
+                "packet_share",
+                "gap_ms",
+                "completion_s",
+                "recovery_ms",
+                "busy",
+            ];
+            if !FIELDS.contains(&root) {
+                return Err(unknown(&p.field, "field", FIELDS));
+            }
+            let _ = cases;
+            out.push(PaperFigure {
+                case: p.case.get_ref().clone(),
+                field: field.clone(),
+                value: p.value,
+                source: p.source.clone(),
+            });
+        }
+        Ok(out)
+    }
+}
+
+fn network(raw: &RawNetwork) -> Result<Network, Problem> {
+    let ipv6 = raw.family == Some(Family::Ipv6);
+    let mtu = raw.mtu.as_ref().map_or(1500, |m| *m.get_ref());
+    if !(1280..=9000).contains(&mtu) {
+        let span = raw.mtu.as_ref().map_or(0..0, Spanned::span);
+        return Err(Problem::at(
+            span,
+            format!("an MTU of {mtu} is not supported: expected 1280 to 9000"),
+        ));
+    }
+    let prefix = match &raw.prefix {
+        None => None,
+        Some(p) => {
+            let parsed = p.get_ref().split_once('/').and_then(|(a, l)| {
+                let addr: IpAddr = a.parse().ok()?;
+                let len: u8 = l.parse().ok()?;
+                (len <= if addr.is_ipv6() { 128 } else { 32 }).then_some((addr, len))
+            });
+            match parsed {
+                Some(found) if found.0.is_ipv6() == ipv6 => Some(found),
+                Some(_) => {
+                    return Err(Problem::at(
+                        p.span(),
+                        "this prefix is not of the `family` of this network",
+                    ));
+                }
+                None => {
+                    return Err(Problem::at(
+                        p.span(),
+                        format!(
+                            "\"{}\" is not a prefix: expected one such as \"10.77.0.0/16\"",
+                            p.get_ref()
+                        ),
+                    ));
+                }
+            }
+        }
+    };
+    Ok(Network { ipv6, prefix, mtu })
+}
+
+pub(super) fn no_access<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String {
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    let mut m = format!("no access \"{name}\": there are {}", known.join(", "));
+    if let Some(n) = nearest(name, known) {
+        m.push_str(&format!("; did you mean \"{n}\"?"));
+    }
+    m
+}
+
+pub(super) fn unknown<'a>(
+    given: &Spanned<String>,
+    what: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Problem {
+    let known: Vec<&str> = known.into_iter().collect();
+    let mut m = format!(
+        "unknown {what} \"{}\": expected {}",
+        given.get_ref(),
+        known.join(", ")
+    );
+    if let Some(n) = nearest(given.get_ref(), known) {
+        m.push_str(&format!("; did you mean \"{n}\"?"));
+    }
+    Problem::at(given.span(), m)
+}
+
+/// The comment lines at the head of the file, as the description.
+fn head_comment(text: &str) -> String {
+    text.lines()
+        .take_while(|l| l.starts_with('#'))
+        .map(|l| l.trim_start_matches('#').trim())
+        .collect::<Vec<_>>()
+        .join("\n")
+}

@@ -1,0 +1,51 @@
+//! Where the traces that a scenario names are found.
+
+use std::path::Path;
+
+use braid_radio::model::RateSpec;
+use braid_radio::trace::{Format, Trace};
+use serde_spanned::Spanned;
+
+use super::shipped;
+
+/// The place that relative trace paths start from.
+pub(super) enum Files<'a> {
+    /// A directory.
+    In(&'a Path),
+    /// The traces built into the binary.
+    Shipped,
+}
+
+impl Files<'_> {
+    /// Reads the trace `name` as a capacity over time.
+    pub(super) fn load(
+        &self,
+        name: &str,
+        column: Option<&Spanned<String>>,
+        format: Option<&Spanned<String>>,
+    ) -> Result<RateSpec, String> {
+        let format: Option<Format> = match format {
+            Some(f) => Some(
+                f.get_ref()
+                    .parse()
+                    .map_err(|e| format!("trace format: {e}"))?,
+            ),
+            None => None,
+        };
+        let path = Path::new(name);
+        let trace = match self {
+            Self::In(dir) => Trace::read(&dir.join(name), format),
+            Self::Shipped => {
+                let bytes = shipped::find_trace(name)
+                    .ok_or_else(|| format!("trace {name} is not among the shipped ones"))?;
+                Trace::parse(bytes, format).map_err(|e| e.in_file(path))
+            }
+        }
+        .map_err(|e| e.to_string())?;
+        let column = column.map(|c| c.get_ref().as_str());
+        let index = trace
+            .column_index(column)
+            .map_err(|e| e.in_file(path).to_string())?;
+        Ok(trace.rate_spec(index))
+    }
+}

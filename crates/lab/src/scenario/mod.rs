@@ -1,0 +1,248 @@
+//! Scenarios: the experiments that the lab runs, one TOML file each.
+//! `docs/scenario.md` is the reference.
+
+mod build;
+mod case;
+mod diagnostic;
+mod event;
+mod files;
+mod link;
+mod raw;
+mod shipped;
+mod text;
+mod traffic;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use braid_core::{AccessKind, Rate};
+use braid_radio::model::wifi::WifiSpec;
+use braid_radio::model::{LinkChange, LinkSpec};
+use indexmap::IndexMap;
+
+pub use diagnostic::Diagnostic;
+use files::Files;
+pub use shipped::{Shipped, shipped};
+pub use traffic::{Direction, Traffic};
+
+use crate::summary::PaperFigure;
+
+/// A scenario, checked and with its variants expanded.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// What it is about, from the comment at the head of the file.
+    pub description: String,
+    /// Seed of every random draw, unless the command line gives another.
+    pub seed: u64,
+    /// Addressing.
+    pub network: Network,
+    /// Shared media by name.
+    pub media: IndexMap<String, WifiSpec>,
+    /// Every case of every variant, in order.
+    pub cases: Vec<Case>,
+    /// Numbers printed in a paper, to be shown beside ours.
+    pub paper: Vec<PaperFigure>,
+    /// The text of the file.
+    pub text: String,
+    /// The file, or the shipped name.
+    pub origin: PathBuf,
+}
+
+/// Addressing of the lab's namespaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// IPv6 instead of IPv4.
+    pub ipv6: bool,
+    /// Range that addresses are taken from, e.g. `10.77.0.0/16`: base and length.
+    pub prefix: Option<(IpAddr, u8)>,
+    /// MTU of every access, bytes.
+    pub mtu: u32,
+}
+
+/// One access of a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccessSetup {
+    /// Its name.
+    pub name: String,
+    /// Its technology.
+    pub kind: AccessKind,
+    /// The shared medium that serves it.
+    pub medium: Option<String>,
+    /// Physical-layer rate on that medium.
+    pub phy_rate: Option<Rate>,
+    /// Used only when no other access works.
+    pub backup: bool,
+    /// Proxy to device.
+    pub down: LinkSpec,
+    /// Device to proxy.
+    pub up: LinkSpec,
+}
+
+/// Further devices of one kind, each in a namespace of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bystander {
+    /// Name of the kind; the devices are `name-1`, `name-2`, ...
+    pub name: String,
+    /// How many.
+    pub count: u32,
+    /// Their accesses.
+    pub accesses: Vec<AccessSetup>,
+    /// What each of them does during every case.
+    pub traffic: Option<Traffic>,
+}
+
+/// What an event does to an access.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Carrier lost: the device sees its interface go down.
+    Down,
+    /// Both directions swallow everything, and nobody is told.
+    Blackhole,
+    /// Works again.
+    Up,
+    /// Changes of the links.
+    Change {
+        /// Changes of the downlink.
+        down: Vec<LinkChange>,
+        /// Changes of the uplink.
+        up: Vec<LinkChange>,
+    },
+}
+
+/// A change of an access at a point in time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Since the start of the case.
+    pub at: Duration,
+    /// The access.
+    pub access: String,
+    /// What happens.
+    pub action: Action,
+    /// How `events.csv` calls it.
+    pub label: String,
+}
+
+/// The engine of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Plain TCP on one access.
+    Tcp {
+        /// The access.
+        access: String,
+    },
+    /// Kernel MPTCP over all accesses of the case.
+    Mptcp,
+}
+
+impl Engine {
+    /// The word that a scenario and `summary.json` use.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Tcp { .. } => "tcp",
+            Self::Mptcp => "mptcp",
+        }
+    }
+}
+
+/// Who keeps MPTCP's endpoints in step with accesses that go and come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathManager {
+    /// Nobody: the kernel's in-kernel path manager, as configured at the start.
+    #[default]
+    Kernel,
+    /// The device's engine end is told, as by a connection manager's hook, and
+    /// deletes or adds the access's endpoint.
+    Notified,
+}
+
+/// One case of one variant: everything that is needed to run it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Name; with variants `variant: case`.
+    pub name: String,
+    /// The variant it belongs to.
+    pub variant: Option<String>,
+    /// The name that the file gives it.
+    pub base_name: String,
+    /// The engine.
+    pub engine: Engine,
+    /// Packet scheduler; `None`: the engine's default.
+    pub scheduler: Option<String>,
+    /// Who keeps MPTCP's endpoints in step with the accesses.
+    pub path_manager: PathManager,
+    /// Congestion control; `None`: the kernel's default.
+    pub cc: Option<String>,
+    /// Weights per access.
+    pub weights: Option<BTreeMap<String, f64>>,
+    /// What the application does.
+    pub traffic: Traffic,
+    /// Length, warm-up included.
+    pub duration: Duration,
+    /// Time at the start that is not measured.
+    pub warmup: Duration,
+    /// The accesses of the device.
+    pub accesses: Vec<AccessSetup>,
+    /// Further devices.
+    pub bystanders: Vec<Bystander>,
+    /// Events, in order of time.
+    pub events: Vec<Event>,
+}
+
+/// Changes that the command line makes to a scenario.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// `--duration`: length of every case; the warm-up shrinks with it.
+    pub duration: Option<Duration>,
+    /// `--scale`: factor on every rate.
+    pub scale: Option<f64>,
+    /// `--seed`.
+    pub seed: Option<u64>,
+    /// `--only`: names of cases, of variants, or of cases in every variant.
+    pub only: Vec<String>,
+}
+
+impl Scenario {
+    /// Reads a shipped scenario by name, or a file by path.
+    ///
+    /// # Errors
+    /// No such scenario or file, or anything wrong in it: where, what, and
+    /// what was expected.
+    pub fn load(name_or_path: &str, overrides: &Overrides) -> Result<Self, Diagnostic> {
+        let path = Path::new(name_or_path);
+        let looks_like_a_path =
+            name_or_path.contains('/') || path.extension().is_some_and(|e| e == "toml");
+        if !looks_like_a_path && let Some(s) = shipped::find(name_or_path) {
+            let origin = PathBuf::from(format!("{name_or_path}.toml"));
+            return build::parse(s.text, &origin, &Files::Shipped, overrides);
+        }
+        let text = std::fs::read_to_string(path).map_err(|e| Diagnostic {
+            file: path.to_owned(),
+            at: None,
+            message: if looks_like_a_path {
+                format!("cannot read the scenario: {e}")
+            } else {
+                shipped::no_such(name_or_path)
+            },
+        })?;
+        let dir = path.parent().unwrap_or(Path::new("."));
+        build::parse(&text, path, &Files::In(dir), overrides)
+    }
+
+    /// Reads a scenario from `text`; `origin` names it in errors, and relative
+    /// trace paths start at `dir`.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn parse(
+        text: &str,
+        origin: &Path,
+        dir: &Path,
+        overrides: &Overrides,
+    ) -> Result<Self, Diagnostic> {
+        build::parse(text, origin, &Files::In(dir), overrides)
+    }
+}

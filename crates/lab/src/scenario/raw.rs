@@ -1,0 +1,263 @@
+//! A scenario as it stands in the file. `docs/scenario.md` explains every key.
+
+use std::time::Duration;
+
+use braid_core::{AccessKind, Rate};
+use braid_radio::model::InFlight;
+use braid_radio::model::wifi::WifiSpec;
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_spanned::Spanned;
+
+use super::text::{Either, Fraction, FromText, Number, Size, Text};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawScenario {
+    pub(super) name: Spanned<String>,
+    pub(super) description: Option<String>,
+    pub(super) duration: Spanned<Text<Duration>>,
+    pub(super) warmup: Option<Spanned<Text<Duration>>>,
+    pub(super) seed: Option<u64>,
+    #[serde(default)]
+    pub(super) network: RawNetwork,
+    #[serde(default)]
+    pub(super) medium: IndexMap<String, Spanned<WifiSpec>>,
+    pub(super) access: Spanned<IndexMap<String, RawAccess>>,
+    #[serde(default)]
+    pub(super) device: IndexMap<String, Spanned<RawDevice>>,
+    #[serde(default)]
+    pub(super) event: Vec<RawEvent>,
+    #[serde(default)]
+    pub(super) variant: Vec<RawVariant>,
+    pub(super) case: Spanned<Vec<RawCase>>,
+    #[serde(default)]
+    pub(super) paper: Vec<RawPaper>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawNetwork {
+    pub(super) family: Option<Family>,
+    pub(super) prefix: Option<Spanned<String>>,
+    pub(super) mtu: Option<Spanned<u32>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Family {
+    #[default]
+    Ipv4,
+    Ipv6,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAccess {
+    pub(super) kind: AccessKind,
+    pub(super) medium: Option<Spanned<String>>,
+    pub(super) phy_rate: Option<Spanned<Text<Rate>>>,
+    pub(super) backup: Option<bool>,
+    #[serde(default)]
+    pub(super) down: RawLink,
+    #[serde(default)]
+    pub(super) up: RawLink,
+}
+
+/// One direction of an access. Every key is optional, so that a variant or an
+/// event can name only what it changes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLink {
+    pub(super) rate: Option<Spanned<RawRate>>,
+    pub(super) period: Option<Text<Duration>>,
+    pub(super) trace: Option<Spanned<String>>,
+    pub(super) column: Option<Spanned<String>>,
+    pub(super) format: Option<Spanned<String>>,
+    pub(super) delay: Option<Spanned<RawDelay>>,
+    pub(super) jitter: Option<Text<Duration>>,
+    pub(super) reorder: Option<bool>,
+    pub(super) loss: Option<Either<Fraction, RawBurstLoss>>,
+    pub(super) queue: Option<Either<Text<QueueText>, RawCodel>>,
+    pub(super) overhead_bytes: Option<u32>,
+    pub(super) outage: Option<InFlight>,
+}
+
+pub(super) type RawRate = Either<Text<Rate>, Vec<(Text<Duration>, Text<Rate>)>>;
+pub(super) type RawDelay = Either<Text<Duration>, Vec<(Text<Duration>, Text<Duration>)>>;
+
+impl RawLink {
+    /// This table with the keys that `over` names taken from `over`.
+    pub(super) fn merged(&self, over: &RawLink) -> RawLink {
+        let mut l = self.clone();
+        macro_rules! take {
+            ($($key:ident),*) => { $( if over.$key.is_some() { l.$key = over.$key.clone(); } )* };
+        }
+        take!(
+            period,
+            column,
+            format,
+            delay,
+            jitter,
+            reorder,
+            loss,
+            queue,
+            overhead_bytes,
+            outage
+        );
+        // Rate and trace are two ways to say one thing: the later one wins.
+        if over.rate.is_some() || over.trace.is_some() {
+            l.rate = over.rate.clone();
+            l.trace = over.trace.clone();
+        }
+        l
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawBurstLoss {
+    pub(super) good_to_bad: Fraction,
+    pub(super) bad_to_good: Fraction,
+    pub(super) loss_good: Option<Fraction>,
+    pub(super) loss_bad: Option<Fraction>,
+}
+
+/// A drop-tail limit: time, bytes or packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum QueueText {
+    Time(Duration),
+    Bytes(u64),
+    Packets(u32),
+}
+
+impl FromText for QueueText {
+    const EXPECTED: &'static str =
+        "a queue limit in quotes, such as \"100 ms\", \"500 kB\" or \"1000 packets\"";
+    fn from_text(s: &str) -> Result<Self, String> {
+        if let Some(n) = s
+            .trim()
+            .strip_suffix("packets")
+            .or(s.trim().strip_suffix("packet"))
+        {
+            return match n.trim().parse() {
+                Ok(n) if n > 0 => Ok(Self::Packets(n)),
+                _ => Err(format!("\"{s}\" is not valid: expected {}", Self::EXPECTED)),
+            };
+        }
+        if let Ok(d) = Duration::from_text(s) {
+            return Ok(Self::Time(d));
+        }
+        Size::from_text(s)
+            .map(|b| Self::Bytes(b.0))
+            .map_err(|_| format!("\"{s}\" is not valid: expected {}", Self::EXPECTED))
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawCodel {
+    pub(super) target: Option<Text<Duration>>,
+    pub(super) interval: Option<Text<Duration>>,
+    pub(super) limit_packets: Option<u32>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawDevice {
+    pub(super) count: Option<u32>,
+    pub(super) access: IndexMap<String, RawAccess>,
+    pub(super) traffic: Option<Spanned<RawTraffic>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawEvent {
+    pub(super) at: Spanned<Text<Duration>>,
+    pub(super) access: Spanned<String>,
+    pub(super) set: Spanned<Either<String, RawLink>>,
+    pub(super) direction: Option<Way>,
+    pub(super) every: Option<Spanned<Text<Duration>>>,
+    pub(super) times: Option<Spanned<u32>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Way {
+    #[default]
+    Both,
+    Down,
+    Up,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawVariant {
+    pub(super) name: Spanned<String>,
+    #[serde(default)]
+    pub(super) access: IndexMap<String, Spanned<RawChange>>,
+    #[serde(default)]
+    pub(super) device: IndexMap<String, Spanned<RawCount>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawChange {
+    #[serde(default)]
+    pub(super) down: RawLink,
+    #[serde(default)]
+    pub(super) up: RawLink,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawCount {
+    pub(super) count: u32,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawCase {
+    pub(super) name: Spanned<String>,
+    pub(super) engine: Spanned<String>,
+    pub(super) access: Option<Spanned<String>>,
+    pub(super) accesses: Option<Vec<Spanned<String>>>,
+    pub(super) scheduler: Option<Spanned<String>>,
+    pub(super) wrr_mode: Option<Spanned<String>>,
+    pub(super) path_manager: Option<Spanned<String>>,
+    pub(super) cc: Option<Spanned<String>>,
+    pub(super) weights: Option<Spanned<IndexMap<String, Number>>>,
+    pub(super) traffic: Spanned<RawTraffic>,
+    pub(super) duration: Option<Spanned<Text<Duration>>>,
+    pub(super) warmup: Option<Spanned<Text<Duration>>>,
+}
+
+pub(super) type RawTraffic = Either<String, RawTrafficTable>;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTrafficTable {
+    pub(super) kind: Option<Spanned<String>>,
+    pub(super) direction: Option<Way>,
+    pub(super) bytes: Option<Spanned<Text<Size>>>,
+    pub(super) rate: Option<Spanned<Text<Rate>>>,
+    pub(super) message_bytes: Option<Spanned<u32>>,
+    pub(super) request_bytes: Option<Spanned<u32>>,
+    pub(super) response_bytes: Option<Spanned<u32>>,
+    pub(super) transport: Option<Spanned<String>>,
+    pub(super) bitrates: Option<Spanned<Vec<Text<Rate>>>>,
+    pub(super) segment: Option<Spanned<Text<Duration>>>,
+    pub(super) buffer: Option<Spanned<Text<Duration>>>,
+    pub(super) run: Option<Spanned<String>>,
+    pub(super) server: Option<Spanned<String>>,
+    pub(super) time_limit: Option<Spanned<Text<Duration>>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPaper {
+    pub(super) case: Spanned<String>,
+    pub(super) field: Spanned<String>,
+    pub(super) value: f64,
+    pub(super) source: String,
+}

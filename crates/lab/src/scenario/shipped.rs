@@ -1,0 +1,73 @@
+//! The scenarios and traces that come with Braid, built into the binary.
+
+use super::diagnostic::nearest;
+
+/// A shipped scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Shipped {
+    /// Its name.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+impl Shipped {
+    /// The first line of its head comment.
+    pub fn summary(&self) -> &'static str {
+        let first = self.text.lines().next().unwrap_or_default();
+        first.trim_start_matches('#').trim()
+    }
+}
+
+macro_rules! embed {
+    ($($name:literal),* $(,)?) => {
+        &[$(Shipped {
+            name: $name,
+            text: include_str!(concat!("../../../../scenarios/", $name, ".toml")),
+        }),*]
+    };
+}
+
+macro_rules! embed_traces {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_bytes!(concat!("../../../../scenarios/", $name)).as_slice())),*]
+    };
+}
+
+const SHIPPED: &[Shipped] = embed![
+    "static",
+    "static-low-latency",
+    "latency",
+    "interruption",
+    "walk",
+    "pairs",
+    "contention",
+    "drive",
+];
+
+const TRACES: &[(&str, &[u8])] = embed_traces!["traces/walk.csv", "traces/drive-5g4g.csv"];
+
+/// Every shipped scenario.
+pub fn shipped() -> &'static [Shipped] {
+    SHIPPED
+}
+
+pub(super) fn find(name: &str) -> Option<&'static Shipped> {
+    SHIPPED.iter().find(|s| s.name == name)
+}
+
+pub(super) fn find_trace(path: &str) -> Option<&'static [u8]> {
+    TRACES.iter().find(|t| t.0 == path).map(|t| t.1)
+}
+
+pub(super) fn no_such(name: &str) -> String {
+    let names: Vec<&str> = SHIPPED.iter().map(|s| s.name).collect();
+    let mut m = format!(
+        "no shipped scenario and no file of that name; shipped are {}",
+        names.join(", ")
+    );
+    if let Some(n) = nearest(name, names) {
+        m.push_str(&format!("; did you mean {n}?"));
+    }
+    m
+}

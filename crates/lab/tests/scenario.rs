@@ -1,0 +1,366 @@
+//! Reading scenarios: what is accepted, what is refused, and what is said then.
+
+use std::path::Path;
+use std::time::Duration;
+
+use braid_core::Rate;
+use braid_lab::scenario::{Action, Diagnostic, Engine, Overrides, Scenario, Traffic, shipped};
+use braid_radio::model::{LinkChange, LossSpec, QueueSpec, RateSpec};
+use proptest::prelude::*;
+
+const GOOD: &str = r#"# What it is about.
+name = "t"
+duration = "20 s"
+warmup = "2 s"
+
+[access.nr]
+kind = "5g"
+down = { rate = "300 Mbit/s", delay = "10 ms", queue = "60 ms", loss = 1e-3 }
+up = { rate = "60 Mbit/s", delay = "10 ms" }
+
+[access.wifi]
+kind = "wifi"
+down = { rate = [["0 s", "600 Mbit/s"], ["5 s", "50 Mbit/s"]], queue = "500 packets" }
+
+[[event]]
+at = "8 s"
+access = "wifi"
+set = { rate = "50 Mbit/s" }
+direction = "down"
+
+[[event]]
+at = "3 s"
+access = "nr"
+set = "down"
+every = "5 s"
+times = 4
+
+[[case]]
+name = "tcp"
+engine = "tcp"
+access = "nr"
+traffic = { kind = "bulk", bytes = "16 MB", direction = "up" }
+
+[[case]]
+name = "mptcp"
+engine = "mptcp"
+cc = "bbr"
+traffic = "request-response"
+"#;
+
+fn parse_with(text: &str, o: &Overrides) -> Result<Scenario, Diagnostic> {
+    Scenario::parse(text, Path::new("t.toml"), Path::new("/nonexistent"), o)
+}
+
+fn parse(text: &str) -> Result<Scenario, Diagnostic> {
+    parse_with(text, &Overrides::default())
+}
+
+/// The message for `GOOD` with `from` replaced by `to`.
+fn refused(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from} is not in the scenario");
+    let text = GOOD.replacen(from, to, 1);
+    match parse(&text) {
+        Ok(_) => panic!("accepted: {to}"),
+        Err(e) => e.to_string(),
+    }
+}
+
+#[test]
+fn a_whole_scenario_is_read() {
+    let s = parse(GOOD).unwrap();
+    assert_eq!(s.description, "What it is about.");
+    assert_eq!(s.cases.len(), 2);
+    let c = &s.cases[0];
+    assert_eq!(
+        c.engine,
+        Engine::Tcp {
+            access: "nr".into()
+        }
+    );
+    assert!(matches!(
+        c.traffic,
+        Traffic::Bulk {
+            bytes: Some(16_000_000),
+            ..
+        }
+    ));
+    assert_eq!(
+        (c.duration, c.warmup),
+        (Duration::from_secs(20), Duration::from_secs(2))
+    );
+    let nr = &c.accesses[0];
+    assert_eq!(
+        nr.down.rate,
+        RateSpec::Constant(Rate::from_bps(300_000_000))
+    );
+    assert_eq!(nr.down.loss, LossSpec::Bernoulli(1e-3));
+    assert_eq!(nr.down.queue, QueueSpec::Time(Duration::from_millis(60)));
+    // An uplink that is not described mirrors the downlink.
+    assert_eq!(c.accesses[1].up, c.accesses[1].down);
+    assert_ne!(nr.up.rate, nr.down.rate);
+}
+
+#[test]
+fn events_repeat_in_order_of_time() {
+    let s = parse(GOOD).unwrap();
+    let at: Vec<u64> = s.cases[0].events.iter().map(|e| e.at.as_secs()).collect();
+    assert_eq!(at, [3, 8, 8, 13, 18]);
+    let change = s.cases[0]
+        .events
+        .iter()
+        .find(|e| e.access == "wifi")
+        .unwrap();
+    assert_eq!(change.label, "rate 50 Mbit/s");
+    match &change.action {
+        Action::Change { down, up } => {
+            assert_eq!(down.len(), 1);
+            assert!(matches!(down[0], LinkChange::Rate(_)));
+            assert!(up.is_empty());
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn errors_name_the_place_and_what_was_expected() {
+    let cases = [
+        (
+            "delay = \"10 ms\", queue",
+            "dealy = \"10 ms\", queue",
+            "t.toml:8:",
+            "did you mean `delay`?",
+        ),
+        ("kind = \"5g\"", "kind = \"6g\"", "t.toml:7:", "`5g`"),
+        ("\"300 Mbit/s\"", "\"300 MB/s\"", "t.toml:8:", "Mbit/s"),
+        ("\"300 Mbit/s\"", "300", "t.toml:8:", "in quotes"),
+        (
+            "\"300 Mbit/s\"",
+            "\"0 bit/s\"",
+            "t.toml:8:",
+            "set = \"down\"",
+        ),
+        ("loss = 1e-3", "loss = 1.5", "t.toml:8:", "0 to 1"),
+        (
+            "queue = \"60 ms\"",
+            "queue = \"60 apples\"",
+            "t.toml:8:",
+            "packets",
+        ),
+        (
+            "[\"5 s\", \"50 Mbit/s\"]",
+            "[\"0 s\", \"50 Mbit/s\"]",
+            "t.toml:13:",
+            "ascend",
+        ),
+        (
+            "access = \"wifi\"",
+            "access = \"wlan\"",
+            "t.toml:17:",
+            "no access \"wlan\"",
+        ),
+        (
+            "set = \"down\"",
+            "set = \"dwon\"",
+            "t.toml:24:",
+            "did you mean \"down\"?",
+        ),
+        (
+            "times = 4",
+            "times = 4\nuntil = 3",
+            "t.toml:27:",
+            "unknown key",
+        ),
+        ("every = \"5 s\"\n", "", "t.toml:25:", "`every`"),
+        (
+            "engine = \"tcp\"\naccess = \"nr\"",
+            "engine = \"tcp\"",
+            "t.toml:30:",
+            "`access`",
+        ),
+        (
+            "engine = \"mptcp\"",
+            "engine = \"mtcp\"",
+            "t.toml:36:",
+            "did you mean \"mptcp\"?",
+        ),
+        (
+            "traffic = \"request-response\"",
+            "traffic = \"ping\"",
+            "t.toml:38:",
+            "request-response",
+        ),
+        (
+            "bytes = \"16 MB\"",
+            "rate = \"1 Mbit/s\"",
+            "t.toml:32:",
+            "no key `rate`",
+        ),
+        (
+            "warmup = \"2 s\"",
+            "warmup = \"20 s\"",
+            "t.toml:4:",
+            "shorter",
+        ),
+        ("name = \"t\"", "name = \"a/b\"", "t.toml:2:", "letters"),
+        (
+            "cc = \"bbr\"",
+            "weights = { nr = 1 }",
+            "t.toml:37:",
+            "weights",
+        ),
+        (
+            "name = \"mptcp\"",
+            "name = \"tcp\"",
+            "t.toml:35:",
+            "two cases",
+        ),
+        (
+            "rate = \"300 Mbit/s\"",
+            "trace = \"no.csv\"",
+            "t.toml:8:",
+            "no.csv",
+        ),
+        ("duration = \"20 s\"", "duration = 20 s", "t.toml:3:", ""),
+    ];
+    for (from, to, place, hint) in cases {
+        let message = refused(from, to);
+        assert!(message.starts_with(place), "{to}: {message}");
+        assert!(message.contains(hint), "{to}: {message}");
+    }
+}
+
+#[test]
+fn both_a_rate_and_a_trace_are_refused() {
+    let m = refused(
+        "rate = \"300 Mbit/s\"",
+        "rate = \"1 Mbit/s\", trace = \"x.csv\"",
+    );
+    assert!(m.contains("both"), "{m}");
+}
+
+#[test]
+fn variants_change_links_and_name_cases() {
+    let text = format!(
+        "{GOOD}\n[[variant]]\nname = \"slow\"\naccess.nr.down = {{ rate = \"1 Mbit/s\" }}\n[[variant]]\nname = \"as is\"\n"
+    );
+    let s = parse(&text).unwrap();
+    assert_eq!(s.cases.len(), 4);
+    assert_eq!(s.cases[0].name, "slow: tcp");
+    assert_eq!(
+        s.cases[0].accesses[0].down.rate,
+        RateSpec::Constant(Rate::from_bps(1_000_000))
+    );
+    // What the variant does not name stays.
+    assert_eq!(
+        s.cases[0].accesses[0].down.delay,
+        s.cases[2].accesses[0].down.delay
+    );
+    let only = Overrides {
+        only: vec!["as is".into()],
+        ..Overrides::default()
+    };
+    assert_eq!(parse_with(&text, &only).unwrap().cases.len(), 2);
+    let wrong = Overrides {
+        only: vec!["as was".into()],
+        ..Overrides::default()
+    };
+    let m = parse_with(&text, &wrong).unwrap_err().to_string();
+    assert!(m.contains("as was") && m.contains("slow: tcp"), "{m}");
+}
+
+#[test]
+fn the_command_line_overrides() {
+    let o = Overrides {
+        duration: Some(Duration::from_secs(2)),
+        scale: Some(0.1),
+        seed: Some(9),
+        only: vec!["mptcp".into()],
+    };
+    let s = parse_with(GOOD, &o).unwrap();
+    assert_eq!(s.seed, 9);
+    assert_eq!(s.cases.len(), 1);
+    let c = &s.cases[0];
+    assert_eq!(
+        (c.duration, c.warmup),
+        (Duration::from_secs(2), Duration::from_secs(1))
+    );
+    assert_eq!(
+        c.accesses[0].down.rate,
+        RateSpec::Constant(Rate::from_bps(30_000_000))
+    );
+    assert_eq!(c.accesses[1].down.queue, QueueSpec::Packets(50));
+    match &c.events.iter().find(|e| e.access == "wifi") {
+        // At 8 s, after the shortened end.
+        None => {}
+        Some(e) => panic!("{e:?}"),
+    }
+}
+
+#[test]
+fn every_shipped_scenario_is_valid_and_says_what_it_is() {
+    for s in shipped() {
+        let read = Scenario::load(s.name, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(read.name, s.name);
+        assert!(s.summary().len() > 20, "{}: {}", s.name, s.summary());
+        for p in &read.paper {
+            let ours = read
+                .cases
+                .iter()
+                .any(|c| c.name == p.case || c.base_name == p.case);
+            assert!(
+                ours || p.case.starts_with("MPTCP v0.96"),
+                "{}: paper case {}",
+                s.name,
+                p.case
+            );
+        }
+    }
+}
+
+#[test]
+fn an_unknown_scenario_names_the_shipped_ones() {
+    let e = Scenario::load("sttic", &Overrides::default())
+        .unwrap_err()
+        .to_string();
+    assert!(e.contains("did you mean static?"), "{e}");
+    let e = Scenario::load("no/such.toml", &Overrides::default())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        e.contains("no/such.toml") && e.contains("No such file"),
+        "{e}"
+    );
+}
+
+#[test]
+fn an_unreadable_trace_line_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(
+        dir.path().join("bad.csv"),
+        "t_s,a_mbps\n0,10\n1,ten\n2,10\n",
+    )
+    .unwrap();
+    let text = GOOD.replacen("rate = \"300 Mbit/s\"", "trace = \"bad.csv\"", 1);
+    let path = dir.path().join("s.toml");
+    std::fs::write(&path, text).unwrap();
+    let e = Scenario::load(path.to_str().unwrap(), &Overrides::default())
+        .unwrap_err()
+        .to_string();
+    assert!(e.contains("s.toml:8:") && e.contains("bad.csv:3"), "{e}");
+}
+
+proptest! {
+    #[test]
+    fn mangled_scenarios_never_panic(at in 0usize..GOOD.len(), cut in 0usize..40, insert in "[ -~\n]{0,12}") {
+        let mut text = GOOD.to_owned();
+        let end = (at + cut).min(text.len());
+        text.replace_range(at..end, &insert);
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn any_text_never_panics(text in "\\PC{0,300}") {
+        let _ = parse(&text);
+    }
+}
