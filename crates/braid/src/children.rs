@@ -1,0 +1,62 @@
+//! The programs that the lab starts: hidden subcommands of this binary.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use braid_lab::traffic;
+use braid_radio::emulator;
+use clap::Subcommand;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChildCommand {
+    /// The radio emulator, on inherited ports.
+    #[command(name = "__radio", hide = true)]
+    Radio {
+        #[arg(long)]
+        config: PathBuf,
+        #[arg(long)]
+        control: PathBuf,
+    },
+    /// An engine end, in the namespace it was started in.
+    #[command(name = "__end", hide = true)]
+    End {
+        #[arg(long)]
+        config: PathBuf,
+        #[arg(long)]
+        control: PathBuf,
+    },
+    /// One end of the lab's own traffic.
+    #[command(name = "__traffic", hide = true)]
+    Traffic {
+        /// A file, or the JSON itself.
+        #[arg(long)]
+        spec: String,
+    },
+}
+
+pub(crate) fn run(command: ChildCommand) -> Result<ExitCode> {
+    match command {
+        ChildCommand::Radio { config, control } => {
+            let text = read(&config)?;
+            let config = serde_json::from_str(&text)
+                .with_context(|| format!("read {}", config.display()))?;
+            emulator::run(config, &control)?;
+        }
+        ChildCommand::End { config, control } => {
+            return Ok(match braid::end::run(&config, &control) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(e) => {
+                    eprintln!("braid: {e}");
+                    ExitCode::from(e.exit_code())
+                }
+            });
+        }
+        ChildCommand::Traffic { spec } => return Ok(ExitCode::from(traffic::main(&spec))),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &std::path::Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))
+}

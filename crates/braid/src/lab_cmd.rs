@@ -1,0 +1,200 @@
+//! `braid lab ...`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use braid_core::units::parse_duration;
+use braid_lab::error::LabError;
+use braid_lab::report::files::to_json;
+use braid_lab::report::table::{Style, render};
+use braid_lab::run::{self, RunOptions};
+use braid_lab::scenario::{Overrides, Scenario, shipped};
+use braid_lab::topology::{self, PortChoice, Registry};
+use clap::{Args, Subcommand, ValueEnum};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// List the scenarios that come with Braid.
+    List,
+    /// Run a scenario: print its table and write its files.
+    Run(Box<RunArgs>),
+    /// Make report.html again from the files of a run.
+    Report {
+        /// Folder of the run.
+        dir: PathBuf,
+        /// Open it in the browser.
+        #[arg(long)]
+        open: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Name of a shipped scenario, or path of a scenario file.
+    scenario: String,
+    /// What time is: the host's own, or simulated.
+    #[arg(long, value_enum, default_value_t = Clock::Real)]
+    clock: Clock,
+    /// Run only these cases, variants, or cases of every variant.
+    #[arg(long, value_name = "CASE,...", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Run each case so many times.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: u32,
+    /// Seed of every random draw (default: the scenario's, or 1).
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Length of every case in seconds; the warm-up shrinks with it.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+    /// Multiply every rate.
+    #[arg(long, value_name = "X", value_parser = scale)]
+    scale: Option<f64>,
+    /// Folder for the files of the run (default: a new one in out/).
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print summary.json, and nothing else, on standard output.
+    #[arg(long)]
+    json: bool,
+    /// How namespaces are joined to the emulator.
+    #[arg(long, value_enum, default_value_t = Ports::Auto, hide = true)]
+    ports: Ports,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Clock {
+    Real,
+    Virtual,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Ports {
+    Auto,
+    Tun,
+    Packet,
+}
+
+fn seconds(s: &str) -> Result<Duration, String> {
+    let d = match s.parse::<f64>() {
+        Ok(v) if v.is_finite() && v > 0.0 => {
+            Duration::try_from_secs_f64(v).map_err(|e| e.to_string())?
+        }
+        Ok(_) => return Err("expected a number of seconds above zero".into()),
+        Err(_) => parse_duration(s).map_err(|e| e.to_string())?,
+    };
+    let most = Duration::from_secs(86_400);
+    if d < Duration::from_millis(500) || d > most {
+        return Err("expected 0.5 seconds to 24 hours".into());
+    }
+    Ok(d)
+}
+
+fn scale(s: &str) -> Result<f64, String> {
+    match s.parse::<f64>() {
+        Ok(v) if (1e-4..=1e3).contains(&v) => Ok(v),
+        _ => Err("expected a factor from 0.0001 to 1000".into()),
+    }
+}
+
+pub(crate) fn run(command: LabCommand) -> Result<ExitCode> {
+    match command {
+        LabCommand::List => {
+            let width = shipped().iter().map(|s| s.name.len()).max().unwrap_or(0);
+            for s in shipped() {
+                println!("{:width$}  {}", s.name, s.summary());
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        LabCommand::Run(args) => lab_run(&args),
+        LabCommand::Report { dir, open } => {
+            let path = run::remake(&dir)?;
+            println!("{}", path.display());
+            if open {
+                open_in_browser(&path)?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn lab_run(args: &RunArgs) -> Result<ExitCode> {
+    if let Clock::Virtual = args.clock {
+        return Err(LabError::missing(
+            "run on the virtual clock: this version has no virtual-clock kernel",
+            "leave out --clock virtual to run in real time",
+        )
+        .into());
+    }
+    let overrides = Overrides {
+        duration: args.duration,
+        scale: args.scale,
+        seed: args.seed,
+        only: args.only.clone(),
+    };
+    // Bad input is told before anything needs rights.
+    let scenario = Scenario::load(&args.scenario, &overrides)
+        .map_err(|d| LabError::BadInput(d.to_string()))?;
+    topology::acquire(sweep)?;
+    if !args.json {
+        for limit in topology::limits()? {
+            eprintln!("note: {limit}");
+        }
+    }
+    let options = RunOptions {
+        repeat: args.repeat,
+        out: args.out.clone(),
+        braid: std::env::current_exe()
+            .context("find the braid program, which the lab starts its children from")?,
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        ports: match args.ports {
+            Ports::Auto => PortChoice::Auto,
+            Ports::Tun => PortChoice::Tun,
+            Ports::Packet => PortChoice::Packet,
+        },
+    };
+    let mut progress = if args.json {
+        run::silent()
+    } else {
+        run::for_terminal()
+    };
+    let outcome = run::run(&scenario, &options, progress.as_mut())?;
+    if args.json {
+        println!("{}", to_json(&outcome.summary));
+    } else {
+        print!("{}", render(&outcome.summary, Style::detect()));
+        println!("\nreport: {}", outcome.report.display());
+    }
+    let failed = outcome.summary.cases.iter().any(|c| c.failed.is_some());
+    Ok(if failed {
+        ExitCode::from(1)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Removes what runs left that were killed.
+fn sweep() -> Result<(), LabError> {
+    let swept = Registry::open()?.sweep()?;
+    for run in &swept.runs {
+        eprintln!("note: cleaned up after run {run}, which had been killed");
+    }
+    for note in &swept.notes {
+        eprintln!("note: {note}");
+    }
+    Ok(())
+}
+
+fn open_in_browser(path: &std::path::Path) -> Result<()> {
+    std::process::Command::new("xdg-open")
+        .arg(path)
+        .status()
+        .with_context(|| {
+            format!(
+                "open {} in the browser with xdg-open; open it by hand",
+                path.display()
+            )
+        })
+        .map(drop)
+}
