@@ -1,0 +1,56 @@
+# Everything starts here: `make demo` and `make test` need nothing installed by hand.
+SHELL := /bin/bash
+BUILD := .build
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+export PATH := $(CURDIR)/$(BUILD)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
+BRAID := $(CARGO_TARGET_DIR)/release/braid
+
+.PHONY: help demo test lint build setup bench bench-long install clean picture
+
+help:
+	@echo 'make demo      install what is missing, build, run the main scenario, show table and report'
+	@echo 'make test      the same set-up, then every check and test'
+	@echo 'make bench     measure the emulator against its bars, into docs/performance.md'
+	@echo 'make install   install braid to PREFIX (/usr/local)'
+	@echo 'make lint | build | setup | picture | clean'
+
+setup:
+	@scripts/setup.sh build
+
+build: setup
+	cargo build --release --locked -p braid
+
+demo: build
+	$(BRAID) lab run static --out out/demo
+
+lint: setup
+	@scripts/setup.sh lint
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked --quiet
+	cargo deny --log-level error check licenses bans sources
+	@if cargo deny fetch db >/dev/null 2>&1; then cargo deny --log-level error check advisories; \
+	else echo 'advisories: skipped, the RustSec database cannot be fetched from here'; fi
+	typos
+
+test: lint build
+	@scripts/setup.sh test
+	cargo test --workspace --locked --release
+	scripts/check-docs.sh
+
+bench: build
+	cargo run --release --locked -p braid-bench -- radio
+
+bench-long: build
+	cargo run --release --locked -p braid-bench -- radio --long
+
+picture: build
+	scripts/picture.sh
+
+PREFIX ?= /usr/local
+install: build
+	install -Dm755 $(BRAID) $(DESTDIR)$(PREFIX)/bin/braid
+
+clean:
+	cargo clean
+	rm -rf $(BUILD) out
