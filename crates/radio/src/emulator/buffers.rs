@@ -6,12 +6,12 @@ use super::packet::Packet;
 pub(crate) const LARGE: usize = 66 * 1024;
 /// Sizes of buffers. Packets are copied out of the buffer they were read into
 /// when a smaller one holds them, so that a queue of small packets stays small.
-const SIZES: [usize; 3] = [2 * 1024, 16 * 1024, LARGE];
+const SIZES: [usize; 4] = [2 * 1024, 8 * 1024, 32 * 1024, LARGE];
 /// Buffers of each size made, and touched, before the first packet, so that
-/// the first burst meets no page faults.
-const PREPARED: [usize; 3] = [1024, 128, 256];
+/// bursts meet no page faults: 41 MiB, twice what 1.5 Gbit/s over 60 ms takes.
+const PREPARED: [usize; 4] = [2048, 512, 256, 384];
 /// Free buffers of each size that are kept.
-const KEPT: [usize; 3] = [16 * 1024, 2 * 1024, 1024];
+const KEPT: [usize; 4] = [16 * 1024, 4 * 1024, 2 * 1024, 1024];
 
 /// One super-packet in flight.
 pub(crate) struct Held {
@@ -29,7 +29,7 @@ pub(crate) struct Held {
 pub(crate) struct Buffers {
     held: Vec<Option<Held>>,
     free_handles: Vec<u32>,
-    free: [Vec<Box<[u8]>>; 3],
+    free: [Vec<Box<[u8]>>; SIZES.len()],
     /// What the next packet is read into.
     spare: Box<[u8]>,
     used_bytes: usize,
