@@ -9,11 +9,14 @@ use std::time::{Duration, Instant};
 
 use braid_core::Rate;
 use braid_radio::emulator::api::{CapacityQuery, Carrier, Side};
-use braid_radio::emulator::monotonic_ns;
+use braid_radio::emulator::{
+    EmulatorConfig, MediumConfig, StationConfig, StationLinkConfig, monotonic_ns,
+};
+use braid_radio::model::wifi::{Standard, WifiSpec};
 use braid_radio::model::{
     DelaySpec, InFlight, LinkChange, LinkSpec, LossSpec, QueueSpec, RateSpec,
 };
-use support::{Kind, Lab, device_address, lab, proxy_address};
+use support::{Kind, Lab, device_address, lab, lab_with, proxy_address};
 
 fn shaped(mbps: f64, ms: u64, loss: LossSpec) -> LinkSpec {
     LinkSpec {
@@ -274,4 +277,96 @@ fn interfaces_that_go_down_or_away_do_no_harm() {
     assert!(turns < 3000, "the loop spins: {turns} turns in 0.3 s");
     let _ = p.send_to(b"x", to);
     lab.stop();
+}
+
+#[test]
+fn a_wifi_channel_carries_both_directions() {
+    let station = |link: &str| StationConfig {
+        name: link.to_owned(),
+        links: vec![StationLinkConfig {
+            link: link.to_owned(),
+            phy_mbps: None,
+        }],
+    };
+    let edit = |c: &mut EmulatorConfig| {
+        c.media = vec![MediumConfig {
+            name: "cell".to_owned(),
+            wifi: WifiSpec::new(Standard::N),
+            stations: vec![station("a.down"), station("a.up")],
+        }];
+    };
+    let link = LinkSpec {
+        delay: DelaySpec::Constant(Duration::from_millis(1)),
+        ..LinkSpec::default()
+    };
+    let Some(lab) = lab_with(Kind::Tun, link.clone(), link, edit) else {
+        return;
+    };
+    let data = pattern(2_000_000);
+    assert!(transfer(&lab, &data, false) == data, "a byte differs");
+    let s = lab.stats();
+    let m = &s.media["cell"];
+    assert!(m.stations[0].delivered_packets > 2_000_000 / 1460, "{m:?}");
+    assert!(
+        m.stations[1].delivered_packets > 0 && m.busy > Duration::ZERO,
+        "{m:?}"
+    );
+}
+
+#[test]
+fn a_capture_holds_every_delivered_packet() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("run.pcapng");
+    let edit = |c: &mut EmulatorConfig| c.pcap = Some(file.clone());
+    let down = shaped(200.0, 1, LossSpec::Bernoulli(0.01));
+    let Some(mut lab) = lab_with(Kind::Tun, down, LinkSpec::default(), edit) else {
+        return;
+    };
+    let data = pattern(1_000_000);
+    assert!(transfer(&lab, &data, true) == data, "a byte differs");
+    let (p, d) = (
+        lab.proxy.udp(proxy_address(false)),
+        lab.device.udp(device_address(false)),
+    );
+    p.send_to(&[7; 100], d.local_addr().unwrap()).unwrap();
+    eventually("nothing is under way", || {
+        let s = lab.stats();
+        s.links
+            .values()
+            .all(|l| l.model.in_flight_packets + l.model.queue_packets == 0)
+    });
+    std::thread::sleep(Duration::from_millis(20));
+    let s = lab.stats();
+    lab.stop();
+
+    // pcapng: blocks of type, length, body, length.
+    let bytes = std::fs::read(&file).unwrap();
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let (mut at, mut interfaces, mut packets) = (0, 0, [0u64; 2]);
+    while at < bytes.len() {
+        let length = word(at + 4) as usize;
+        assert_eq!(word(at + length - 4) as usize, length);
+        match word(at) {
+            0x0a0d_0d0a => assert_eq!(at, 0),
+            1 => interfaces += 1,
+            6 => {
+                packets[word(at + 8) as usize] += 1;
+                let (kept, whole) = (word(at + 20), word(at + 24));
+                assert!(kept <= whole && whole <= 1500, "{kept} of {whole}");
+                assert!(matches!(bytes[at + 28] >> 4, 4 | 6));
+            }
+            other => panic!("block of type {other}"),
+        }
+        at += length;
+    }
+    assert_eq!(interfaces, 2);
+    assert!(packets[0] > 1_000_000 / 1460);
+    for (name, n) in ["a.down", "a.up"].into_iter().zip(packets) {
+        // A multicast report of a host's may have come after the counters.
+        let counted = s.links[name].model.out_packets;
+        assert!(
+            (counted..=counted + 2).contains(&n),
+            "{name}: {n} of {counted}"
+        );
+    }
 }

@@ -196,7 +196,17 @@ pub(crate) struct Lab {
 
 /// A lab whose path "a" has these links, or `None` where there can be none.
 pub(crate) fn lab(kind: Kind, verify: bool, down: LinkSpec, up: LinkSpec) -> Option<Lab> {
-    match build(kind, verify, down, up) {
+    lab_with(kind, down, up, |c| c.verify = verify)
+}
+
+/// A lab as [`lab`]'s, after `edit` changed what the emulator is told.
+pub(crate) fn lab_with(
+    kind: Kind,
+    down: LinkSpec,
+    up: LinkSpec,
+    edit: impl FnOnce(&mut EmulatorConfig),
+) -> Option<Lab> {
+    match build(kind, down, up, edit) {
         Ok(lab) => Some(lab),
         Err(why) => {
             eprintln!("skipped: {why}");
@@ -205,7 +215,12 @@ pub(crate) fn lab(kind: Kind, verify: bool, down: LinkSpec, up: LinkSpec) -> Opt
     }
 }
 
-fn build(kind: Kind, verify: bool, down: LinkSpec, up: LinkSpec) -> Result<Lab, String> {
+fn build(
+    kind: Kind,
+    down: LinkSpec,
+    up: LinkSpec,
+    edit: impl FnOnce(&mut EmulatorConfig),
+) -> Result<Lab, String> {
     let (device, proxy) = (Host::new()?, Host::new()?);
     let ends = match kind {
         Kind::Tun => [tun_port(&device)?, tun_port(&proxy)?],
@@ -220,7 +235,7 @@ fn build(kind: Kind, verify: bool, down: LinkSpec, up: LinkSpec) -> Result<Lab, 
     device.configure(2);
     proxy.configure(1);
     let [at_device, at_proxy] = ends;
-    let config = EmulatorConfig {
+    let mut config = EmulatorConfig {
         run_id: "test".to_owned(),
         seed: 1,
         epoch_ns: None,
@@ -232,10 +247,11 @@ fn build(kind: Kind, verify: bool, down: LinkSpec, up: LinkSpec) -> Result<Lab, 
             up,
         }],
         media: Vec::new(),
-        verify,
+        verify: false,
         pcap: None,
         tuning: Tuning::default(),
     };
+    edit(&mut config);
     let dir = tempfile::tempdir().unwrap();
     let socket: PathBuf = dir.path().join("control");
     let at = socket.clone();
