@@ -17,8 +17,9 @@ const LEAST: u64 = 10_000_000_000;
 /// Longest time for it.
 const AT_MOST: Duration = Duration::from_secs(240);
 /// Between outages, and how long they are.
-const EVERY: Duration = Duration::from_secs(2);
+const EVERY: Duration = Duration::from_millis(700);
 const OUTAGE: Duration = Duration::from_millis(20);
+const LEAST_OUTAGES: u32 = 5;
 
 pub(super) fn measure(run: &mut Run<'_>) -> Result<()> {
     let spec = LinkSpec {
@@ -46,7 +47,7 @@ pub(super) fn measure(run: &mut Run<'_>) -> Result<()> {
             next = Instant::now() + EVERY;
             outages += 1;
         }
-        Ok(bytes >= target || began.elapsed() > AT_MOST)
+        Ok((bytes >= target && outages >= LEAST_OUTAGES) || began.elapsed() > AT_MOST)
     })?;
     run.carried += got.bytes;
     run.bad += got.bad;
