@@ -130,9 +130,9 @@ impl Rattan {
     }
 }
 
-impl Drop for Rattan {
-    fn drop(&mut self) {
-        // Its command ends, and with that rattan itself, cleaning up.
+impl Rattan {
+    /// Has its command end, and with that rattan itself, which cleans up.
+    fn end(&mut self) {
         let _ = kill(Pid::from_raw(self.keeper), Signal::SIGTERM);
         let end = Instant::now() + Duration::from_secs(5);
         while Instant::now() < end {
@@ -143,5 +143,15 @@ impl Drop for Rattan {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+impl Drop for Rattan {
+    fn drop(&mut self) {
+        self.end();
+        // What it leaves behind, unless another one uses it.
+        for dir in ["/tmp/rattan/ip_lock", "/tmp/rattan"] {
+            let _ = std::fs::remove_dir(dir);
+        }
     }
 }
