@@ -44,8 +44,8 @@ bench: build
 bench-long: build
 	cargo run --release --locked -p braid-bench -- radio --long
 
-picture: build
-	scripts/picture.sh
+picture: demo
+	scripts/picture.sh out/demo docs/static.png
 
 PREFIX ?= /usr/local
 install: build

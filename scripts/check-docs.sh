@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Holds the documentation against the program: every link in it leads somewhere,
-# and every whole scenario in it is one that braid accepts.
+# every whole scenario in it is one that braid accepts, and every library the
+# workspace uses has its reason.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 braid=${CARGO_TARGET_DIR:-target}/release/braid
@@ -27,5 +28,9 @@ for block in "$scratch"/*.toml; do
   *) echo "$(basename "$block"): not a scenario that braid accepts: $answer" >&2; fail=1 ;;
   esac
 done
-[ $fail = 0 ] && echo "documentation: links and scenarios are right"
+# Every library of the workspace has its reason.
+for crate in $(sed -n '/^\[workspace.dependencies\]/,/^\[workspace.lints/s/^\([a-z0-9_-]*\) = .*/\1/p' Cargo.toml | grep -v '^braid-'); do
+  grep -qE "\b$crate\b" docs/dependencies.md || { echo "docs/dependencies.md: no line for $crate" >&2; fail=1; }
+done
+[ $fail = 0 ] && echo "documentation: links, scenarios and dependencies are right"
 exit $fail

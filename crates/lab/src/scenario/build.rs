@@ -82,7 +82,7 @@ impl Builder<'_> {
             seed: self.overrides.seed.or(raw.seed).unwrap_or(1),
             network: network(&raw.network)?,
             media,
-            paper: self.paper(&cases)?,
+            paper: self.paper()?,
             cases,
             text: text.to_owned(),
             origin: origin.to_owned(),
@@ -260,7 +260,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn paper(&self, cases: &[Case]) -> Result<Vec<PaperFigure>, Problem> {
+    fn paper(&self) -> Result<Vec<PaperFigure>, Problem> {
         let mut out = Vec::new();
         for p in &self.raw.paper {
             let field = p.field.get_ref();
@@ -272,13 +272,12 @@ impl Builder<'_> {
                 "packet_share",
                 "gap_ms",
                 "completion_s",
-                "recovery_ms",
+                "recoveries",
                 "busy",
             ];
             if !FIELDS.contains(&root) {
                 return Err(unknown(&p.field, "field", FIELDS));
             }
-            let _ = cases;
             out.push(PaperFigure {
                 case: p.case.get_ref().clone(),
                 field: field.clone(),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{Result, TrafficError};
 use super::seconds;
 
-/// Bytes of a paced message that are not payload; see [`super::message`].
+/// Bytes of a paced message that are not payload; see the module `message`.
 pub const MESSAGE_HEADER_BYTES: u32 = 32;
 /// The longest paced message over a stream, bytes.
 pub const MESSAGE_MAX_BYTES: u32 = 1 << 20;

@@ -65,7 +65,8 @@ pub enum RateSpec {
     Opportunities {
         /// Milliseconds since the start of the run.
         ms: Vec<u64>,
-        /// Bytes per opportunity (1504 in Mahimahi's own link shell).
+        /// IP bytes per opportunity: 1500 in Mahimahi, whose own count of 1504
+        /// includes the 4 bytes of its TUN device's header.
         packet_bytes: u32,
     },
 }
