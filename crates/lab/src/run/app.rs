@@ -8,10 +8,9 @@ use anyhow::{Result, anyhow, bail};
 use braid_core::Time;
 
 use super::Context;
-use super::case::now;
-use super::child::{Lines, READY, log_sink};
-use super::radio::write_json;
+use super::child::{Lines, READY, log_sink, write_json};
 use crate::topology::{Child, Namespace, Spawn, Topology};
+use crate::traffic::clock::now;
 use crate::traffic::{Role, TrafficEvent, TrafficReport, TrafficSpec};
 
 /// A running end.

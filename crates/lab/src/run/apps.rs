@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result};
 use braid_core::Time;
 
 use super::Context;
+use super::DEVICE;
 use super::app::{App, pair};
-use super::case::DEVICE;
 use super::child::log_sink;
 use crate::error::LabError;
 use crate::scenario::{Case, Direction, Engine, Traffic};

@@ -4,21 +4,18 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use braid_core::Time;
-use nix::time::{ClockId, clock_gettime};
 
 use super::apps::Apps;
 use super::ends::Ends;
 use super::events::Schedule;
 use super::radio::Radio;
 use super::sampler::Sampler;
-use super::{Context, Progress, result};
+use super::{Context, DEVICE, Progress, result};
 use crate::error::LabError;
 use crate::scenario::{Case, Engine, Traffic};
 use crate::summary::{CaseResult, EventRow, TimelineRow};
 use crate::topology::{AccessSpec, DeviceSpec, Family, Topology, TopologySpec};
-
-/// Name of the device that a scenario is about.
-pub(super) const DEVICE: &str = "cpe";
+use crate::traffic::clock::now;
 
 /// How often the loop looks at the time when nothing happens.
 const TICK: Duration = Duration::from_millis(100);
@@ -30,14 +27,6 @@ pub(super) struct Measured {
     pub(super) result: CaseResult,
     pub(super) timeline: Vec<TimelineRow>,
     pub(super) events: Vec<EventRow>,
-}
-
-/// `CLOCK_MONOTONIC`.
-pub(super) fn now() -> Time {
-    let t = clock_gettime(ClockId::CLOCK_MONOTONIC)
-        .map(Duration::from)
-        .unwrap_or_default();
-    Time::from(t)
 }
 
 pub(super) async fn run(
@@ -222,12 +211,4 @@ fn topology_spec(context: &Context<'_>, case: &Case) -> TopologySpec {
             .insert("net.ipv4.tcp_congestion_control".into(), cc.clone());
     }
     spec
-}
-
-/// Whether the traffic ends by itself before the case's duration.
-pub(super) fn has_fixed_size(traffic: &Traffic) -> bool {
-    matches!(
-        traffic,
-        Traffic::Bulk { bytes: Some(_), .. } | Traffic::Command { .. }
-    )
 }

@@ -1,14 +1,15 @@
 //! The output of children: into the run log, and line by line to who waits.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use tokio::sync::mpsc;
 
 use super::Context;
-use super::case::now;
 use crate::topology::{Child, LineSink, Stream};
+use crate::traffic::clock::now;
 
 /// How long a child may take to say that it serves.
 pub(super) const READY: Duration = Duration::from_secs(10);
@@ -78,4 +79,10 @@ pub(super) async fn wait_ready(child: &mut Child, lines: &Lines) -> Result<()> {
             );
         }
     }
+}
+
+/// Writes a child's configuration.
+pub(super) fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<()> {
+    let text = serde_json::to_vec(value).context("write a child's configuration")?;
+    std::fs::write(path, text).with_context(|| format!("write {}", path.display()))
 }

@@ -8,10 +8,9 @@ use braid_core::api::{AccessChange, Connections, Counters};
 use serde_json::json;
 
 use super::Context;
-use super::case::DEVICE;
-use super::child::{Lines, log_sink, wait_ready};
+use super::DEVICE;
+use super::child::{Lines, log_sink, wait_ready, write_json};
 use super::client::Client;
-use super::radio::write_json;
 use crate::error::LabError;
 use crate::scenario::{Case, Direction, PathManager};
 use crate::topology::{Child, Namespace, Spawn, Topology};

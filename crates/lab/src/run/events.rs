@@ -7,13 +7,14 @@ use anyhow::Result;
 use braid_core::Time;
 use braid_radio::model::LinkChange;
 
-use super::case::DEVICE;
+use super::DEVICE;
 use super::ends::Ends;
 use super::radio::Radio;
 use super::sampler::data_links;
 use crate::scenario::{Action, Case, Event, PathManager};
 use crate::summary::EventRow;
 use crate::topology::Topology;
+use crate::traffic::clock::now;
 
 /// Data on a link after link-up means this much: more than acknowledgements
 /// and keep-alives, no more than one full packet.
@@ -96,7 +97,7 @@ impl Schedule {
             .get(self.done)
             .map_or(Time::MAX, |e| self.start + e.at);
         if self.watching().next().is_some() {
-            event.min(super::case::now() + LOOK)
+            event.min(now() + LOOK)
         } else {
             event
         }
@@ -147,7 +148,7 @@ impl Schedule {
             }
             Action::Blackhole | Action::Change { .. } => {}
         }
-        let t = super::case::now();
+        let t = now();
         let open = self
             .outages
             .iter()
@@ -186,7 +187,7 @@ impl Schedule {
             return Ok(());
         }
         let stats = radio.stats().await?;
-        let t = super::case::now();
+        let t = now();
         let mut found = Vec::new();
         for o in self
             .outages

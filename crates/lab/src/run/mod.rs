@@ -30,6 +30,9 @@ use crate::scenario::{Case, Engine, Scenario};
 use crate::summary::{CaseResult, Host, Summary};
 use crate::topology::{PortChoice, Registry, Run};
 
+/// Name of the device that a scenario is about.
+const DEVICE: &str = "cpe";
+
 /// How to run a scenario.
 #[derive(Clone, Debug)]
 pub struct RunOptions {

@@ -1,6 +1,5 @@
 //! The emulator of a case.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -13,8 +12,8 @@ use braid_radio::model::LinkChange;
 use braid_radio::model::wifi::WifiSpec;
 
 use super::Context;
-use super::case::DEVICE;
-use super::child::{Lines, log_sink, wait_ready};
+use super::DEVICE;
+use super::child::{Lines, log_sink, wait_ready, write_json};
 use crate::error::LabError;
 use crate::scenario::{AccessSetup, Case};
 use crate::topology::{Access, Child, Spawn, Topology};
@@ -130,11 +129,6 @@ impl Radio {
             })
             .await
     }
-}
-
-pub(super) fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<()> {
-    let text = serde_json::to_vec(value).context("write a child's configuration")?;
-    std::fs::write(path, text).with_context(|| format!("write {}", path.display()))
 }
 
 fn config(

@@ -9,7 +9,6 @@ use braid_core::overhead::Transport;
 use braid_radio::emulator::api::Stats;
 
 use super::apps::Traffics;
-use super::case::has_fixed_size;
 use super::events::{Outage, Schedule};
 use super::radio::Radio;
 use super::sampler::{Sampler, data_links};
@@ -229,7 +228,7 @@ fn notes(
         r.failed = Some("payload was corrupted on the way".into());
     }
     let unfinished =
-        has_fixed_size(&i.case.traffic) && receiver.is_some_and(|r| r.completion_s.is_none());
+        i.case.traffic.ends_by_itself() && receiver.is_some_and(|r| r.completion_s.is_none());
     if unfinished && r.failed.is_none() {
         r.notes.push(format!(
             "not complete within {} s",

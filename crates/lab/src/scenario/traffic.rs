@@ -95,6 +95,14 @@ impl Traffic {
         }
     }
 
+    /// Whether it ends by itself, so that the case's duration is only its limit.
+    pub const fn ends_by_itself(&self) -> bool {
+        matches!(
+            self,
+            Self::Bulk { bytes: Some(_), .. } | Self::Command { .. }
+        )
+    }
+
     /// Direction of the measured data.
     pub const fn direction(&self) -> Direction {
         match self {

@@ -10,7 +10,7 @@ mod abr;
 mod bulk;
 mod cbr;
 mod check;
-mod clock;
+pub(crate) mod clock;
 mod command;
 mod error;
 mod facts;
