@@ -5,12 +5,13 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PATH := $(CURDIR)/$(BUILD)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
 BRAID := $(CARGO_TARGET_DIR)/release/braid
 
-.PHONY: help demo test lint build setup bench bench-long install clean picture
+.PHONY: help demo test lint build setup bench bench-long bench-lab install clean picture
 
 help:
 	@echo 'make demo      install what is missing, build, run the main scenario, show table and report'
 	@echo 'make test      the same set-up, then every check and test'
 	@echo 'make bench     measure the emulator against its bars, into docs/performance.md'
+	@echo 'make bench-lab measure MPTCP over the scenarios, into docs/performance.md'
 	@echo 'make install   install braid to PREFIX (/usr/local)'
 	@echo 'make lint | build | setup | picture | clean'
 
@@ -33,7 +34,9 @@ lint: setup
 	else echo 'advisories: skipped, the RustSec database cannot be fetched from here'; fi
 	typos
 
-test: lint build
+# The tests build the program themselves, in the form that they need it.
+test: lint
+	@scripts/setup.sh build
 	@scripts/setup.sh test
 	cargo test --workspace --locked --release
 	scripts/check-docs.sh
@@ -43,6 +46,14 @@ bench: build
 
 bench-long: build
 	cargo run --release --locked -p braid-bench -- radio --long
+
+# The bars of MPTCP: five repeats of each scenario, then their tables.
+RUNS := out/bench
+bench-lab: build
+	$(BRAID) lab run static --repeat 5 --out $(RUNS)/static
+	$(BRAID) lab run pairs --repeat 5 --out $(RUNS)/pairs
+	$(BRAID) lab run interruption --repeat 5 --out $(RUNS)/interruption
+	cargo run --release --locked -p braid-bench -- lab $(RUNS)/static $(RUNS)/pairs $(RUNS)/interruption
 
 picture: demo
 	scripts/picture.sh out/demo docs/static.png

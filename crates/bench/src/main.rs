@@ -2,6 +2,7 @@
 
 mod clock;
 mod host;
+mod lab;
 mod machine;
 mod pattern;
 mod probe;
@@ -28,6 +29,8 @@ struct Args {
 enum What {
     /// The radio emulator; takes root, and a machine that does nothing else.
     Radio(radio::Options),
+    /// The lab's scenarios: tables from the files of runs.
+    Lab(lab::Options),
     /// The emulator itself, started by the benchmark.
     #[command(name = "__radio", hide = true)]
     Emulator {
@@ -41,6 +44,7 @@ enum What {
 fn main() -> ExitCode {
     let done = match Args::parse().what {
         What::Radio(options) => radio::run(&options),
+        What::Lab(options) => lab::run(&options),
         What::Emulator { config, control } => emulate(&config, &control).map(|()| true),
     };
     match done {
