@@ -72,7 +72,7 @@ function goodputOption(self) {
   return {
     ...option,
     grid: {left: 4, right: narrow() ? 52 : 96, top: 4, bottom: 2, containLabel: true},
-    xAxis: {...axis, type: 'value', axisLabel: {...axis.axisLabel,
+    xAxis: {...axis, type: 'value', splitNumber: narrow() ? 3 : 6, axisLabel: {...axis.axisLabel,
       formatter: tick}},
     yAxis: {...axis, type: 'category', inverse: true, data: rows.map((_, i) => i),
       splitLine: {show: false},

@@ -43,12 +43,16 @@ const setTheme = t => {
 $('#theme').onclick = () => setTheme(dark() ? 'light' : 'dark');
 system.addEventListener('change', restyle);
 
-// On paper: light, and every chart drawn.
+// On paper: light, every chart drawn, and each as wide as the paper lets it.
 let before;
 addEventListener('beforeprint', () => {
   before = document.documentElement.dataset.theme;
   document.documentElement.dataset.theme = 'light';
-  charts.forEach(c => { c.show(); c.restyle(); });
+  charts.forEach(c => {
+    c.show();
+    c.restyle();
+    $('svg', c.box).setAttribute('viewBox', `0 0 ${c.chart.getWidth()} ${c.chart.getHeight()}`);
+  });
 });
 addEventListener('afterprint', () => setTheme(before));
 whenIdle(drawNext);
