@@ -29,27 +29,27 @@ pub(crate) const TESTS: &[Test] = &[
     ("cbr::udp_without_listener", udp_without_listener),
 ];
 
-/// 1000 messages a second.
+/// 250 messages a second.
 fn cbr() -> TrafficSpec {
     let mut s = spec(Kind::Cbr {
-        rate: Rate::from_mbps(4.0),
+        rate: Rate::from_mbps(1.0),
         message_bytes: 500,
     });
-    s.grace = Duration::from_secs(5);
+    s.grace = Duration::from_secs(20);
     s
 }
 
 fn check(r: &TrafficReport, sends: bool, receives: bool) {
     let m = r.messages.unwrap();
-    assert_eq!(m.due, 400);
-    assert_eq!(m.sent, if sends { 400 } else { 0 }, "{r:#?}");
-    assert_eq!(m.received, if receives { 400 } else { 0 }, "{r:#?}");
+    assert_eq!(m.due, 100);
+    assert_eq!(m.sent, if sends { 100 } else { 0 }, "{r:#?}");
+    assert_eq!(m.received, if receives { 100 } else { 0 }, "{r:#?}");
     assert_eq!((m.lost, m.duplicated, m.reordered), (0, 0, 0), "{r:#?}");
     assert_eq!(r.latency_ms.is_some(), receives);
     assert_eq!(r.gap_ms.is_some(), receives);
     if receives {
-        assert_eq!(r.latency_samples, 400, "{r:#?}");
-        assert_eq!(r.bytes_received, 500 * 500);
+        assert_eq!(r.latency_samples, 100, "{r:#?}");
+        assert_eq!(r.bytes_received, 125 * 500);
     }
 }
 
@@ -72,7 +72,7 @@ fn a_pause_is_latency_and_gap() {
     let (server, address) = server(&s);
     let mut paused = false;
     let (address, job) = middle::tcp(address, move |offset, _| {
-        if offset > 150_000 && !paused {
+        if offset > 35_000 && !paused {
             paused = true;
             thread::sleep(Duration::from_millis(150));
         }
@@ -80,7 +80,7 @@ fn a_pause_is_latency_and_gap() {
     let (report, status) = client(&s, address).end();
     assert_eq!(
         (status, report.messages.unwrap().received),
-        (0, 400),
+        (0, 100),
         "{report:#?}"
     );
     let pause = 140.0;
@@ -95,73 +95,64 @@ fn a_pause_is_latency_and_gap() {
 
 fn through(
     s: &TrafficSpec,
+    lost_answers: u32,
     edit: impl FnMut(usize, Vec<u8>) -> Vec<Vec<u8>> + Send + 'static,
 ) -> (TrafficReport, i32) {
-    let (server, address) = server(s);
-    let (address, job) = middle::udp(address, Duration::from_secs(3), edit);
-    let result = client(s, address).end();
-    drop(server);
-    job.join().unwrap();
-    result
+    let (_server, address) = server(s);
+    let (address, _middle) = middle::udp(address, lost_answers, edit);
+    client(s, address).end()
 }
 
 fn udp() -> TrafficSpec {
     let mut s = cbr();
     s.transport = Transport::Udp;
     s.warmup = Duration::ZERO;
-    s.grace = Duration::from_secs(1);
+    s.grace = Duration::from_secs(2);
     s
 }
 
 fn udp_counts_what_the_path_did() {
     let mut held = Vec::new();
-    // Number 0 is the server's hello; message i is datagram i + 1.
-    let (report, status) = through(&udp(), move |number, datagram| match number {
-        0 => vec![datagram],
-        n if n % 10 == 1 => Vec::new(),
-        n if n % 10 == 2 => vec![datagram.clone(), datagram],
-        n if n % 10 == 3 => {
+    let edit = move |number, datagram: Vec<u8>| match number % 10 {
+        1 => Vec::new(),
+        2 => vec![datagram.clone(), datagram],
+        3 => {
             held.push(datagram);
             Vec::new()
         }
-        n if n % 10 == 4 => vec![datagram, held.pop().unwrap()],
+        4 => vec![datagram, held.pop().unwrap()],
         _ => vec![datagram],
-    });
+    };
+    let (report, status) = through(&udp(), 0, edit);
     assert_eq!(status, 0, "{report:#?}");
     let m = report.messages.unwrap();
-    assert_eq!((m.due, m.received, m.lost), (500, 450, 50), "{report:#?}");
-    assert_eq!((m.duplicated, m.reordered), (50, 50), "{report:#?}");
+    let counts = (m.due, m.received, m.lost);
+    assert_eq!(counts, (125, 112, 13), "{report:#?}");
+    assert_eq!((m.duplicated, m.reordered), (13, 13), "{report:#?}");
     assert!(report.intact);
 }
 
 fn udp_sees_damage() {
-    let (report, status) = through(&udp(), |number, mut datagram| {
-        if number == 100 {
+    let (report, status) = through(&udp(), 0, |number, mut datagram| {
+        if number == 80 {
             datagram[321] ^= 1;
         }
         vec![datagram]
     });
     let c = report.corruption.unwrap();
-    assert_eq!(
-        (status, c.offset, c.expected ^ c.found),
-        (1, 99 * 500 + 321, 1)
-    );
+    let damage = (c.offset, c.expected ^ c.found);
+    assert_eq!((status, damage), (1, (80 * 500 + 321, 1)));
 }
 
 fn udp_asks_again_when_the_answer_is_lost() {
     let mut s = udp();
-    s.duration = Duration::from_secs(1);
-    let (report, status) = through(&s, |number, datagram| {
-        if number < 200 {
-            Vec::new()
-        } else {
-            vec![datagram]
-        }
-    });
+    s.duration = Duration::from_secs(2);
+    let (report, status) = through(&s, 2, |_, datagram| vec![datagram]);
     assert_eq!(status, 0, "{report:#?}");
     let m = report.messages.unwrap();
+    // Two repetitions, 100 ms apart, in which 4 ms a message passed.
     assert!(
-        m.received > 0 && m.lost >= 199 && report.intact,
+        m.received > 0 && m.lost >= 45 && report.intact,
         "{report:#?}"
     );
 }

@@ -5,7 +5,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use braid_lab::traffic::{Direction, Kind, TrafficEvent};
+use braid_core::Rate;
+use braid_lab::traffic::{Direction, Kind, TrafficEvent, Transport};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -19,6 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("failure::peer_dies_in_the_middle", peer_dies_in_the_middle),
     ("failure::server_says_nothing", server_says_nothing),
     ("failure::path_goes_silent", path_goes_silent),
+    ("failure::path_dies_in_the_middle", path_dies_in_the_middle),
     ("failure::a_flipped_bit_is_seen", a_flipped_bit_is_seen),
     ("failure::different_specs", different_specs),
     ("failure::sigterm_reports", sigterm_reports),
@@ -134,6 +136,51 @@ fn path_goes_silent() {
         assert!((report.gap_ms.unwrap() - window).abs() < 1e-6, "{report:?}");
         assert_eq!(report.gaps.len(), 1);
         job.join().unwrap();
+    }
+}
+
+/// No packet passes any more, and nobody says so: all ends must still end.
+fn path_dies_in_the_middle() {
+    let cbr = |rate| Kind::Cbr {
+        rate: Rate::from_mbps(rate),
+        message_bytes: 500,
+    };
+    let rr = Kind::RequestResponse {
+        request_bytes: 1,
+        response_bytes: 1,
+    };
+    let mptcp = Transport::Mptcp;
+    for (kind, transport, status) in [
+        (BULK, Transport::Tcp, 0),
+        (BULK, mptcp, 0),
+        (
+            Kind::Bulk {
+                bytes: Some(1 << 40),
+            },
+            mptcp,
+            1,
+        ),
+        (rr, mptcp, 0),
+        (cbr(1.0), Transport::Tcp, 0),
+        (cbr(1.0), Transport::Udp, 0),
+    ] {
+        let mut s = spec(kind);
+        s.transport = transport;
+        s.duration = Duration::from_millis(1200);
+        s.grace = Duration::from_millis(500);
+        let (server, address) = server(&s);
+        let mut client = client(&s, address);
+        client.watch.connected(SOON).unwrap();
+        thread::sleep(Duration::from_millis(400));
+        super::loopback(false).unwrap();
+        let begin = Instant::now();
+        let (c, c_status) = client.end();
+        let (r, _) = server.end();
+        super::loopback(true).unwrap();
+        assert!(begin.elapsed() < Duration::from_secs(5), "{c:#?}{r:#?}");
+        assert_eq!(c_status, status, "{c:#?}");
+        assert!(c.intact && c.bytes_received > 0, "{c:#?}");
+        assert!(c.gap_ms.unwrap() > 300.0, "{c:#?}");
     }
 }
 

@@ -71,6 +71,11 @@ fn main() -> ExitCode {
 /// Moves this process into a network namespace of its own, with loopback up.
 fn private_namespace() -> Result<(), String> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|e| e.to_string())?;
+    loopback(true)
+}
+
+/// Raises or lowers the loopback device.
+fn loopback(up: bool) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
@@ -79,8 +84,9 @@ fn private_namespace() -> Result<(), String> {
         let (connection, handle, _) = rtnetlink::new_connection().map_err(|e| e.to_string())?;
         let connection = tokio::spawn(connection);
         // The loopback device is the first of every namespace.
-        let up = LinkUnspec::new_with_index(1).up().build();
-        let done = handle.link().set(up).execute().await;
+        let lo = LinkUnspec::new_with_index(1);
+        let lo = if up { lo.up() } else { lo.down() };
+        let done = handle.link().set(lo.build()).execute().await;
         connection.abort();
         done.map_err(|e| e.to_string())
     })

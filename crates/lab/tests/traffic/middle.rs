@@ -2,8 +2,13 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// Length of a hello.
+const HELLO: usize = 24;
 
 /// Accepts one connection and hands it to `f`.
 pub(crate) fn fake_server(
@@ -54,26 +59,29 @@ fn pass(mut from: TcpStream, mut to: TcpStream, mut edit: impl FnMut(usize, &mut
     let _ = from.shutdown(Shutdown::Read);
 }
 
-/// Passes the datagrams of one client on to `to` for `time`; of those that the
-/// server sends, what `edit` makes of each (with its number) is passed down.
+/// Passes the datagrams of one client on to `to`, until dropped. Of the server's
+/// answers to the client's hello the first `lost_answers` are lost; of the
+/// messages that follow, what `edit` makes of each (with its number) is passed
+/// down.
 pub(crate) fn udp(
     to: SocketAddr,
-    time: Duration,
+    lost_answers: u32,
     mut edit: impl FnMut(usize, Vec<u8>) -> Vec<Vec<u8>> + Send + 'static,
-) -> (SocketAddr, JoinHandle<()>) {
+) -> (SocketAddr, Middle) {
     let near = UdpSocket::bind("127.0.0.1:0").unwrap();
     let far = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = near.local_addr().unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
     let job = thread::spawn(move || {
         far.connect(to).unwrap();
         near.set_nonblocking(true).unwrap();
         far.set_read_timeout(Some(Duration::from_millis(1)))
             .unwrap();
-        let end = Instant::now() + time;
         let mut client = None;
-        let mut number = 0;
+        let (mut answers, mut number) = (0, 0);
         let mut buf = [0; 65536];
-        while Instant::now() < end {
+        while !stopped.load(Ordering::Relaxed) {
             while let Ok((n, from)) = near.recv_from(&mut buf) {
                 client = Some(from);
                 let _ = far.send(&buf[..n]);
@@ -81,11 +89,32 @@ pub(crate) fn udp(
             let (Ok(n), Some(client)) = (far.recv(&mut buf), client) else {
                 continue;
             };
+            if n == HELLO {
+                answers += 1;
+                if answers > lost_answers {
+                    let _ = near.send_to(&buf[..n], client);
+                }
+                continue;
+            }
             for datagram in edit(number, buf[..n].to_vec()) {
                 let _ = near.send_to(&datagram, client);
             }
             number += 1;
         }
     });
-    (address, job)
+    let job = Some(job);
+    (address, Middle { stop, job })
+}
+
+/// Ends when dropped.
+pub(crate) struct Middle {
+    stop: Arc<AtomicBool>,
+    job: Option<JoinHandle<()>>,
+}
+
+impl Drop for Middle {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.job.take().map(JoinHandle::join);
+    }
 }
