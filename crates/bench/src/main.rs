@@ -5,6 +5,7 @@ mod host;
 mod lab;
 mod machine;
 mod pattern;
+mod pauses;
 mod probe;
 mod radio;
 mod report;

@@ -15,6 +15,7 @@ use nix::sys::socket::{
 use socket2::Socket;
 
 use crate::clock::{monotonic_ns, nanos, sleep_until};
+use crate::pauses::Pauses;
 
 /// Between probes, on average.
 const EVERY_NS: u64 = 1_000_000;
@@ -27,16 +28,21 @@ pub(crate) struct DelayError {
     pub(crate) mean: f64,
     /// Of their absolute values.
     pub(crate) absolute: Percentiles,
+    /// The same without the probes that were under way in a pause of the host.
+    pub(crate) unpaused: Percentiles,
 }
 
-/// Sends `count` probes from `from` (connected) to `to` and compares their
-/// delay with `expected`.
-pub(crate) fn delay(
+/// Time stamps of the probes that came through, `CLOCK_REALTIME`, nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stamps(Vec<(u64, u64)>);
+
+/// Sends `count` probes from `from` (connected) to `to`, `expected` away.
+pub(crate) fn send_through(
     from: &Socket,
     to: &Socket,
     count: u32,
     expected: Duration,
-) -> Result<DelayError> {
+) -> Result<Stamps> {
     let flags = TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE
         | TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE
         | TimestampingFlag::SOF_TIMESTAMPING_OPT_ID
@@ -51,25 +57,42 @@ pub(crate) fn delay(
         let received = receiver.join().map_err(|_| anyhow!("a receiver panicked"));
         anyhow::Ok((sent?, received??))
     })?;
-    let want = expected.as_nanos() as f64;
-    let errors: Vec<f64> = received
+    let stamps: Vec<(u64, u64)> = received
         .iter()
-        .filter_map(|(id, &at)| {
-            let delay = at as f64 - *sent.get(id)? as f64;
-            Some((delay - want) / 1e3)
-        })
+        .filter_map(|(id, &at)| Some((*sent.get(id)?, at)))
         .collect();
     ensure!(
-        errors.len() * 2 > count as usize,
+        stamps.len() * 2 > count as usize,
         "only {} of {count} probes were stamped at both ends",
-        errors.len()
+        stamps.len()
     );
-    let mut absolute: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
-    Ok(DelayError {
-        probes: errors.len(),
-        mean: errors.iter().sum::<f64>() / errors.len() as f64,
-        absolute: Percentiles::of(&mut absolute).context("no probe came through")?,
-    })
+    Ok(Stamps(stamps))
+}
+
+impl DelayError {
+    /// Compares `stamps` with `expected`.
+    pub(crate) fn of(stamps: &Stamps, expected: Duration, pauses: &Pauses) -> Result<Self> {
+        let want = expected.as_nanos() as f64;
+        let error = |&(sent, at): &(u64, u64)| (at as f64 - sent as f64 - want) / 1e3;
+        let errors: Vec<f64> = stamps.0.iter().map(error).collect();
+        let mut absolute: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
+        // A pause in the middle of the way does no harm.
+        let (near, due) = (1_000_000, expected.as_nanos() as u64);
+        let mut unpaused: Vec<f64> = stamps
+            .0
+            .iter()
+            .filter(|(sent, _)| !pauses.touch(*sent, sent + near))
+            .filter(|(sent, at)| !pauses.touch((sent + due).min(*at) - near, *at))
+            .map(|s| error(s).abs())
+            .collect();
+        Ok(Self {
+            probes: errors.len(),
+            mean: errors.iter().sum::<f64>() / errors.len() as f64,
+            absolute: Percentiles::of(&mut absolute).context("no probe came through")?,
+            unpaused: Percentiles::of(&mut unpaused)
+                .context("the host paused under every probe")?,
+        })
+    }
 }
 
 fn send(socket: &Socket, count: u32) -> Result<HashMap<u32, u64>> {

@@ -12,7 +12,8 @@ use super::rattan::{self, Rattan};
 use super::shaper::Shaper;
 use super::{Run, shaped, unlimited};
 use crate::machine::cpu_seconds;
-use crate::probe;
+use crate::pauses::Pauses;
+use crate::probe::{self, DelayError};
 use crate::report::Comparison;
 use crate::tcp;
 use crate::udp::{self, Flood, Floods, Route};
@@ -167,20 +168,21 @@ fn throughput(run: &mut Run<'_>, program: Option<&Path>) -> Result<(f64, f64)> {
 }
 
 /// Errors of the delay under [`LOAD`], and the emulator's cores.
-fn delay(run: &mut Run<'_>, program: Option<&Path>, us: u64) -> Result<(probe::DelayError, f64)> {
+fn delay(run: &mut Run<'_>, program: Option<&Path>, us: u64) -> Result<(DelayError, f64)> {
     let wanted = Duration::from_micros(us);
     let path = Path1::start(program, (None, wanted))?;
     let (from, to) = path.udp()?;
     let count = run.time(8).as_millis() as u32;
     let (cpu, began) = (cpu_seconds(path.pid())?, Instant::now());
-    let (floods, (error, cores)) = udp::run(&[path.route(LOAD)?], || {
+    let (floods, (stamps, cores)) = udp::run(&[path.route(LOAD)?], || {
         std::thread::sleep(Duration::from_millis(300));
-        let error = probe::delay(&from, &to, count, wanted)?;
+        let stamps = probe::send_through(&from, &to, count, wanted)?;
         let cores = (cpu_seconds(path.pid())? - cpu) / began.elapsed().as_secs_f64();
-        Ok((error, cores))
+        Ok((stamps, cores))
     })?;
     path.count(run, &floods)?;
-    Ok((error, cores))
+    // The other emulator's lateness is told as it is, and so is ours.
+    Ok((DelayError::of(&stamps, wanted, &Pauses::default())?, cores))
 }
 
 /// A measurement of the other emulator as text; that it failed is a result too.
@@ -209,7 +211,7 @@ pub(super) fn measure(run: &mut Run<'_>) -> Result<()> {
         "-".to_owned(),
     ]);
     for us in DELAYS {
-        let show = |(e, cores): (probe::DelayError, f64)| {
+        let show = |(e, cores): (DelayError, f64)| {
             let a = e.absolute;
             format!(
                 "mean {:.1} us, p99 {:.1} us, {cores:.2} core",

@@ -43,6 +43,7 @@ pub use config::{
     EmulatorConfig, MediumConfig, PathConfig, PortConfig, PortKind, StationConfig,
     StationLinkConfig, Tuning,
 };
+pub use realtime::fifo;
 pub use timer::monotonic_ns;
 
 use buffers::Buffers;

@@ -46,11 +46,15 @@ pub(crate) fn become_punctual() -> Granted {
     Granted { fifo, locked }
 }
 
-fn fifo() -> io::Result<()> {
+/// Puts the calling thread before all ordinary ones (`SCHED_FIFO`); its threads
+/// and children start as ordinary ones.
+///
+/// # Errors
+/// The machine does not allow it: it takes `CAP_SYS_NICE` or an rtprio limit of 50.
+pub fn fifo() -> io::Result<()> {
     let p = libc::sched_param {
         sched_priority: PRIORITY,
     };
-    // Threads and children start as ordinary ones.
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the pointer is to a live sched_param; 0 is the calling thread.
     if unsafe { libc::sched_setscheduler(0, policy, &raw const p) } == 0 {
