@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod api;
+pub mod cc;
 pub mod overhead;
 pub mod rate;
 pub mod seed;
