@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use braid_core::Rate;
 use braid_lab::scenario::{Action, Diagnostic, Engine, Overrides, Scenario, Traffic, shipped};
+use braid_lab::topology::TCP_WMEM;
 use braid_radio::model::{LinkChange, LossSpec, QueueSpec, RateSpec};
 use proptest::prelude::*;
 
@@ -267,6 +268,32 @@ fn variants_change_links_and_name_cases() {
     };
     let m = parse_with(&text, &wrong).unwrap_err().to_string();
     assert!(m.contains("as was") && m.contains("slow: tcp"), "{m}");
+}
+
+#[test]
+fn a_variant_may_take_longer() {
+    let text =
+        format!("{GOOD}\n[[variant]]\nname = \"far\"\nduration = \"40 s\"\nwarmup = \"10 s\"\n");
+    let s = parse(&text).unwrap();
+    assert_eq!(s.cases[0].duration, Duration::from_secs(40));
+    assert_eq!(s.cases[0].warmup, Duration::from_secs(10));
+}
+
+#[test]
+fn buffers_of_sockets_are_three_rising_sizes() {
+    let text = |sizes: &str| format!("{GOOD}\n[network]\ntcp_rmem = {sizes}\n");
+    let s = parse(&text("[4096, 131072, 6291456]")).unwrap();
+    assert_eq!(s.network.tcp_rmem, [4096, 131_072, 6_291_456]);
+    assert_eq!(s.network.tcp_wmem, TCP_WMEM);
+    for wrong in [
+        "[4096, 16, 6291456]",
+        "[0, 1, 2]",
+        "[4096, 4096, 2147483648]",
+    ] {
+        let m = parse(&text(wrong)).unwrap_err().to_string();
+        assert!(m.contains("rising, from 4096"), "{m}");
+    }
+    assert!(parse(&text("[4096, 4096]")).is_err());
 }
 
 #[test]

@@ -204,6 +204,8 @@ fn topology_spec(context: &Context<'_>, case: &Case) -> TopologySpec {
         .prefix
         .and_then(|(addr, len)| ipnet::IpNet::new(addr, len).ok());
     spec.mtu = network.mtu;
+    spec.tcp_rmem = network.tcp_rmem;
+    spec.tcp_wmem = network.tcp_wmem;
     spec.ports = context.options.ports;
     if let (Traffic::Command { .. }, Some(cc)) = (&case.traffic, &case.cc) {
         // A command's sockets are not ours to set, but their default is.

@@ -1,7 +1,6 @@
 //! Checks a scenario as a whole and expands its variants.
 
 use std::collections::HashSet;
-use std::net::IpAddr;
 use std::path::Path;
 
 use braid_radio::model::wifi::{Dcf, WifiSpec};
@@ -10,8 +9,8 @@ use serde_spanned::Spanned;
 
 use super::diagnostic::{Diagnostic, Problem, nearest};
 use super::files::Files;
-use super::raw::{Family, RawAccess, RawChange, RawLink, RawNetwork, RawScenario, RawVariant};
-use super::{AccessSetup, Bystander, Case, Network, Overrides, Scenario, link, traffic};
+use super::raw::{RawAccess, RawChange, RawLink, RawScenario, RawVariant};
+use super::{AccessSetup, Bystander, Case, Overrides, Scenario, link, network, traffic};
 use crate::summary::PaperFigure;
 
 pub(super) fn parse(
@@ -80,7 +79,7 @@ impl Builder<'_> {
                 .clone()
                 .unwrap_or_else(|| head_comment(text)),
             seed: self.overrides.seed.or(raw.seed).unwrap_or(1),
-            network: network(&raw.network)?,
+            network: network::build(&raw.network)?,
             media,
             paper: self.paper()?,
             cases,
@@ -287,47 +286,6 @@ impl Builder<'_> {
         }
         Ok(out)
     }
-}
-
-fn network(raw: &RawNetwork) -> Result<Network, Problem> {
-    let ipv6 = raw.family == Some(Family::Ipv6);
-    let mtu = raw.mtu.as_ref().map_or(1500, |m| *m.get_ref());
-    if !(1280..=9000).contains(&mtu) {
-        let span = raw.mtu.as_ref().map_or(0..0, Spanned::span);
-        return Err(Problem::at(
-            span,
-            format!("an MTU of {mtu} is not supported: expected 1280 to 9000"),
-        ));
-    }
-    let prefix = match &raw.prefix {
-        None => None,
-        Some(p) => {
-            let parsed = p.get_ref().split_once('/').and_then(|(a, l)| {
-                let addr: IpAddr = a.parse().ok()?;
-                let len: u8 = l.parse().ok()?;
-                (len <= if addr.is_ipv6() { 128 } else { 32 }).then_some((addr, len))
-            });
-            match parsed {
-                Some(found) if found.0.is_ipv6() == ipv6 => Some(found),
-                Some(_) => {
-                    return Err(Problem::at(
-                        p.span(),
-                        "this prefix is not of the `family` of this network",
-                    ));
-                }
-                None => {
-                    return Err(Problem::at(
-                        p.span(),
-                        format!(
-                            "\"{}\" is not a prefix: expected one such as \"10.77.0.0/16\"",
-                            p.get_ref()
-                        ),
-                    ));
-                }
-            }
-        }
-    };
-    Ok(Network { ipv6, prefix, mtu })
 }
 
 pub(super) fn no_access<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String {

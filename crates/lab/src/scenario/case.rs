@@ -54,7 +54,7 @@ impl Builder<'_> {
         if mine.is_empty() {
             return Err(Problem::at(raw.name.span(), "`accesses` is empty"));
         }
-        let (duration, warmup) = self.times(raw)?;
+        let (duration, warmup) = self.times(raw, variant)?;
         let traffic = traffic::traffic(&raw.traffic)?;
         if matches!(traffic, super::Traffic::Cbr { udp: true, .. }) && engine == Engine::Mptcp {
             return Err(Problem::at(
@@ -169,9 +169,21 @@ impl Builder<'_> {
         }
     }
 
-    fn times(&self, raw: &RawCase) -> Result<(Duration, Duration), Problem> {
-        let d = raw.duration.as_ref().unwrap_or(&self.raw.duration);
-        let w = raw.warmup.as_ref().or(self.raw.warmup.as_ref());
+    fn times(
+        &self,
+        raw: &RawCase,
+        variant: Option<&RawVariant>,
+    ) -> Result<(Duration, Duration), Problem> {
+        let d = raw
+            .duration
+            .as_ref()
+            .or(variant.and_then(|v| v.duration.as_ref()))
+            .unwrap_or(&self.raw.duration);
+        let w = raw
+            .warmup
+            .as_ref()
+            .or(variant.and_then(|v| v.warmup.as_ref()))
+            .or(self.raw.warmup.as_ref());
         let duration = d.get_ref().0;
         let warmup = w.map_or(Duration::ZERO, |w| w.get_ref().0);
         if duration.is_zero() || duration > LONGEST {

@@ -7,6 +7,7 @@ mod diagnostic;
 mod event;
 mod files;
 mod link;
+mod network;
 mod raw;
 mod shipped;
 mod text;
@@ -61,6 +62,10 @@ pub struct Network {
     pub prefix: Option<(IpAddr, u8)>,
     /// MTU of every access, bytes.
     pub mtu: u32,
+    /// Receive buffers of TCP sockets: least, initial, greatest, bytes.
+    pub tcp_rmem: [u32; 3],
+    /// Send buffers of TCP sockets: least, initial, greatest, bytes.
+    pub tcp_wmem: [u32; 3],
 }
 
 /// One access of a device.

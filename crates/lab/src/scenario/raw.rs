@@ -41,6 +41,8 @@ pub(super) struct RawNetwork {
     pub(super) family: Option<Family>,
     pub(super) prefix: Option<Spanned<String>>,
     pub(super) mtu: Option<Spanned<u32>>,
+    pub(super) tcp_rmem: Option<Spanned<[u32; 3]>>,
+    pub(super) tcp_wmem: Option<Spanned<[u32; 3]>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -194,6 +196,8 @@ pub(super) enum Way {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawVariant {
     pub(super) name: Spanned<String>,
+    pub(super) duration: Option<Spanned<Text<Duration>>>,
+    pub(super) warmup: Option<Spanned<Text<Duration>>>,
     #[serde(default)]
     pub(super) access: IndexMap<String, Spanned<RawChange>>,
     #[serde(default)]

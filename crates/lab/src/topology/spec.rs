@@ -8,6 +8,14 @@ use ipnet::IpNet;
 use super::addressing::Family;
 use crate::error::LabError;
 
+/// Receive buffers of TCP sockets unless asked otherwise: least, initial,
+/// greatest, bytes. Multipath TCP needs what all accesses carry in the time that
+/// a burst takes over the slowest; starting at the kernel's 128 kB, its window
+/// opens too late for accesses of unequal delay, and data beyond it is dropped.
+pub const TCP_RMEM: [u32; 3] = [4096, 4 << 20, 32 << 20];
+/// Send buffers, likewise; the kernel starts them at 16 kB.
+pub const TCP_WMEM: [u32; 3] = [4096, 4 << 20, 32 << 20];
+
 /// Which kind of port joins an access to the emulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortChoice {
@@ -56,8 +64,8 @@ impl TopologySpec {
             prefix: None,
             mtu: 1500,
             txqueuelen: 5000,
-            tcp_rmem: [4096, 131_072, 33_554_432],
-            tcp_wmem: [4096, 16_384, 33_554_432],
+            tcp_rmem: TCP_RMEM,
+            tcp_wmem: TCP_WMEM,
             sysctls: BTreeMap::new(),
             ports: PortChoice::Auto,
             devices,

@@ -1,0 +1,79 @@
+//! `[network]`: what the namespaces of a lab have in common.
+
+use std::net::IpAddr;
+
+use toml::Spanned;
+
+use super::Network;
+use super::diagnostic::Problem;
+use super::raw::{Family, RawNetwork};
+use crate::topology::{TCP_RMEM, TCP_WMEM};
+
+pub(super) fn build(raw: &RawNetwork) -> Result<Network, Problem> {
+    let ipv6 = raw.family == Some(Family::Ipv6);
+    let mtu = raw.mtu.as_ref().map_or(1500, |m| *m.get_ref());
+    if !(1280..=9000).contains(&mtu) {
+        let span = raw.mtu.as_ref().map_or(0..0, Spanned::span);
+        return Err(Problem::at(
+            span,
+            format!("an MTU of {mtu} is not supported: expected 1280 to 9000"),
+        ));
+    }
+    let prefix = match &raw.prefix {
+        None => None,
+        Some(p) => {
+            let parsed = p.get_ref().split_once('/').and_then(|(a, l)| {
+                let addr: IpAddr = a.parse().ok()?;
+                let len: u8 = l.parse().ok()?;
+                (len <= if addr.is_ipv6() { 128 } else { 32 }).then_some((addr, len))
+            });
+            match parsed {
+                Some(found) if found.0.is_ipv6() == ipv6 => Some(found),
+                Some(_) => {
+                    return Err(Problem::at(
+                        p.span(),
+                        "this prefix is not of the `family` of this network",
+                    ));
+                }
+                None => {
+                    return Err(Problem::at(
+                        p.span(),
+                        format!(
+                            "\"{}\" is not a prefix: expected one such as \"10.77.0.0/16\"",
+                            p.get_ref()
+                        ),
+                    ));
+                }
+            }
+        }
+    };
+    Ok(Network {
+        ipv6,
+        prefix,
+        mtu,
+        tcp_rmem: buffer(raw.tcp_rmem.as_ref(), "tcp_rmem", TCP_RMEM)?,
+        tcp_wmem: buffer(raw.tcp_wmem.as_ref(), "tcp_wmem", TCP_WMEM)?,
+    })
+}
+
+/// Least, initial and greatest buffer of a TCP socket, bytes, as the kernel takes them.
+fn buffer(
+    given: Option<&Spanned<[u32; 3]>>,
+    key: &str,
+    default: [u32; 3],
+) -> Result<[u32; 3], Problem> {
+    let Some(given) = given else {
+        return Ok(default);
+    };
+    let sizes @ [least, initial, greatest] = *given.get_ref();
+    if 4096 <= least && least <= initial && initial <= greatest && greatest <= i32::MAX as u32 {
+        return Ok(sizes);
+    }
+    Err(Problem::at(
+        given.span(),
+        format!(
+            "`{key}` cannot be {sizes:?}: expected the least, the initial and the greatest size in bytes, rising, from 4096 to {}",
+            i32::MAX
+        ),
+    ))
+}
