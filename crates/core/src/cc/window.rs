@@ -50,6 +50,8 @@ impl Window {
         if acked > 0.0 {
             let grown = self.size + rule.increase(paths, me) * acked;
             self.size = grown.max(1.0);
+            // OLIA may shrink it; that is no return to slow start.
+            self.ssthresh = self.ssthresh.min(self.size);
         }
     }
 

@@ -1,0 +1,87 @@
+/* Feeds the kernel's update rules from standard input: a rule and its numbers
+ * a line, the results a line. main.rs builds and drives it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../../../kernel/mptcp/cc_math_balia.h"
+#include "../../../../kernel/mptcp/cc_math_lia.h"
+#include "../../../../kernel/mptcp/cc_math_olia.h"
+#include "../../../../kernel/mptcp/cc_math_wvegas.h"
+
+static int coupled(const char *rule)
+{
+	struct cc_path paths[CC_PATHS];
+	unsigned int n, me, i;
+
+	if (scanf("%u %u", &me, &n) != 2 || n > CC_PATHS || me >= n)
+		return 1;
+	memset(paths, 0, sizeof(paths));
+	for (i = 0; i < n; i++) {
+		uint64_t interval;
+
+		if (scanf("%u %u %" SCNu64, &paths[i].cwnd, &paths[i].rtt_us,
+			  &interval) != 3)
+			return 1;
+		paths[i].interval = interval;
+		cc_path_clamp(&paths[i]);
+	}
+	if (!strcmp(rule, "lia")) {
+		printf("%lld\n", (long long)cc_lia_increase(paths, n, me));
+	} else if (!strcmp(rule, "olia")) {
+		__u32 den;
+		int sign = cc_olia_alpha(paths, n, me, &den);
+
+		printf("%lld %u %d %u\n",
+		       (long long)cc_olia_increase(paths, n, me),
+		       cc_olia_ssthresh(paths, n, me), sign, den);
+	} else if (!strcmp(rule, "balia")) {
+		printf("%lld %u\n", (long long)cc_balia_increase(paths, n, me),
+		       cc_balia_ssthresh(paths, n, me));
+	} else {
+		return 1;
+	}
+	return 0;
+}
+
+static int wvegas(void)
+{
+	struct cc_wvegas s = { 0 };
+	uint64_t siblings;
+	__u32 base, rtt, total;
+
+	if (scanf("%u %u %u %u %u %u %" SCNu64 " %u", &s.cwnd, &s.ssthresh,
+		  &s.alpha, &s.queue_delay, &base, &rtt, &siblings, &total) != 8)
+		return 1;
+	cc_wvegas_round(&s, base, rtt, siblings, total);
+	printf("%u %u %u %u %" PRIu64 "\n", s.cwnd, s.ssthresh, s.alpha,
+	       s.queue_delay, (uint64_t)s.rate);
+	return 0;
+}
+
+static int muldiv(void)
+{
+	uint64_t a, b, c;
+
+	if (scanf("%" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &c) != 3)
+		return 1;
+	printf("%" PRIu64 "\n", (uint64_t)cc_muldiv(a, b, c));
+	return 0;
+}
+
+int main(void)
+{
+	char rule[16];
+
+	while (scanf("%15s", rule) == 1) {
+		int bad = !strcmp(rule, "muldiv") ? muldiv() :
+			  !strcmp(rule, "wvegas") ? wvegas() : coupled(rule);
+
+		if (bad) {
+			fprintf(stderr, "cannot read the numbers of %s\n", rule);
+			return 1;
+		}
+	}
+	return 0;
+}
