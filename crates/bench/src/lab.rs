@@ -56,10 +56,11 @@ fn command(dir: &Path) -> String {
 /// A table in Markdown: medians over repeats, least and greatest in brackets.
 fn table(summary: &Summary, command: &str) -> String {
     let all = cases(summary);
+    let order = &summary.accesses;
     let repeats = all.iter().map(|c| c.runs.len()).max().unwrap_or(0);
     let columns: Vec<(&str, Value)> = COLUMNS
         .iter()
-        .filter(|(_, value)| all.iter().any(|c| value(c).is_some()))
+        .filter(|(_, value)| all.iter().any(|c| value(c, order).is_some()))
         .copied()
         .collect();
     let mut out = format!(
@@ -79,45 +80,46 @@ fn table(summary: &Summary, command: &str) -> String {
     for case in &all {
         let cells: Vec<String> = columns
             .iter()
-            .map(|(_, value)| value(case).unwrap_or_default())
+            .map(|(_, value)| value(case, order).unwrap_or_default())
             .collect();
         out.push_str(&format!("| {} | {} |\n", case.name, cells.join(" | ")));
     }
     out
 }
 
-type Value = fn(&Case<'_>) -> Option<String>;
+/// Of a case; the accesses in the order of the scenario.
+type Value = fn(&Case<'_>, &[String]) -> Option<String>;
 
 const COLUMNS: [(&str, Value); 9] = [
-    ("goodput Mbit/s", |c| {
+    ("goodput Mbit/s", |c, _| {
         bulk(c).then(|| spread(c.spread(|r| Some(r.goodput_mbps)), 1.0))?
     }),
-    ("of the wire %", |c| {
+    ("of the wire %", |c, _| {
         spread(c.spread(|r| r.efficiency), 100.0)
     }),
-    ("over best single", |c| {
+    ("over best single", |c, _| {
         spread(
             c.spread(|r| r.best_single_mbps.map(|b| r.goodput_mbps / b)),
             1.0,
         )
     }),
-    ("share %", |c| {
+    ("share %", |c, order| {
         let share = c.share(false);
-        let parts: Vec<String> = share
+        let parts: Vec<String> = order
             .iter()
-            .map(|(n, v)| format!("{n} {:.1}", v * 100.0))
+            .filter_map(|n| Some(format!("{n} {:.1}", share.get(n.as_str())? * 100.0)))
             .collect();
-        (bulk(c) && share.len() > 1).then(|| parts.join(", "))
+        (bulk(c) && parts.len() > 1).then(|| parts.join(", "))
     }),
-    ("one way ms", |c| {
+    ("one way ms", |c, _| {
         spread(c.spread(|r| r.latency_ms.map(|l| l.mean)), 1.0)
     }),
-    ("time s", |c| spread(c.spread(|r| r.completion_s), 1.0)),
-    ("longest gap ms", |c| {
+    ("time s", |c, _| spread(c.spread(|r| r.completion_s), 1.0)),
+    ("longest gap ms", |c, _| {
         bulk(c).then(|| spread(c.spread(|r| r.gap_ms), 1.0))?
     }),
-    ("after outages: gap ms, used again ms", outages),
-    ("medium busy %", |c| {
+    ("after outages: gap ms, used again ms", |c, _| outages(c)),
+    ("medium busy %", |c, _| {
         let busy: Vec<String> = c
             .media()
             .values()

@@ -19,16 +19,7 @@ impl Notes {
         let mut marks = String::new();
         if case.paused() {
             marks.push('†');
-            let h = case.host();
-            let text = format!(
-                "{}: the host paused {} time{} for more than {PAUSE_MS} ms, {} ms at most; \
-                 the numbers of this case include that.",
-                plain(case.name),
-                h.late_wakes,
-                if h.late_wakes == 1 { "" } else { "s" },
-                short(h.max_late_ms),
-            );
-            self.lines.push(("†".to_owned(), text));
+            self.pause(case);
         }
         let failures = failures(case);
         for text in failures
@@ -42,6 +33,30 @@ impl Notes {
             name
         } else {
             format!("{name} {marks}")
+        }
+    }
+
+    /// One line for all cases that the host's pauses befell.
+    fn pause(&mut self, case: &Case<'_>) {
+        let h = case.host();
+        let what = format!(
+            "{} ({}, {} ms)",
+            plain(case.name),
+            h.late_wakes,
+            short(h.max_late_ms)
+        );
+        match self.lines.iter_mut().find(|(mark, _)| mark == "†") {
+            Some((_, text)) => {
+                text.push_str(", ");
+                text.push_str(&what);
+            }
+            None => self.lines.push((
+                "†".to_owned(),
+                format!(
+                    "the host paused for more than {PAUSE_MS} ms, and these numbers include that \
+                     (how often, the longest): {what}"
+                ),
+            )),
         }
     }
 
