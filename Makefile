@@ -5,11 +5,12 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PATH := $(CURDIR)/$(BUILD)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
 BRAID := $(CARGO_TARGET_DIR)/release/braid
 
-.PHONY: help demo test lint build setup bench bench-long bench-lab install clean picture
+.PHONY: help demo test lint build kernel setup bench bench-long bench-lab install clean picture
 
 help:
 	@echo 'make demo      install what is missing, build, run the main scenario, show table and report'
 	@echo 'make test      the same set-up, then every check and test'
+	@echo 'make kernel    build the kernel of the virtual clock, once (SOURCE=... for a tree of yours)'
 	@echo 'make bench     measure the emulator against its bars, into docs/performance.md'
 	@echo 'make bench-lab measure MPTCP over the scenarios, into docs/performance.md'
 	@echo 'make install   install braid to PREFIX (/usr/local)'
@@ -20,6 +21,11 @@ setup:
 
 build: setup
 	cargo build --release --locked -p braid
+
+# The kernel of the virtual clock, cached under .build/kernel.
+kernel:
+	@scripts/setup.sh kernel
+	@SOURCE='$(SOURCE)' kernel/build.sh
 
 demo: build
 	$(BRAID) lab run static --out out/demo

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what `make` needs and lacks: `setup.sh build|lint|test`.
+# Installs what `make` needs and lacks: `setup.sh build|kernel|lint|test`.
 # Without root it names the line that installs it and uses what is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,10 +24,15 @@ test)
   need tc iproute2
   need setpriv util-linux
   ;;
+kernel)
+  need flex flex && need bison bison && need bc bc && need make make
+  need patch patch && need xz xz-utils
+  need gcc gcc && need ld binutils
+  ;;
 lint) ;;
-*) say "unknown stage $stage: expected build, lint or test"; exit 2 ;;
+*) say "unknown stage $stage: expected build, kernel, lint or test"; exit 2 ;;
 esac
-[ "$stage" != build ] || [ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
+case $stage in build | kernel) [ -e /usr/include/stdio.h ] || missing+=(libc6-dev) ;; esac
 
 apt=(apt-get install -y --no-install-recommends)
 if [ ${#missing[@]} -gt 0 ]; then
@@ -47,6 +52,8 @@ if [ ${#missing[@]} -gt 0 ]; then
     say "to install them: sudo apt-get update && sudo ${apt[*]} ${missing[*]}"
   fi
 fi
+
+[ "$stage" != kernel ] || exit 0
 
 # Rust: the version that Cargo.toml asks for, from rustup if the distribution's is older.
 wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
