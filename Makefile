@@ -5,12 +5,13 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PATH := $(CURDIR)/$(BUILD)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
 BRAID := $(CARGO_TARGET_DIR)/release/braid
 
-.PHONY: help demo test lint build kernel setup bench bench-long bench-lab install clean picture
+.PHONY: help demo test lint build kernel soak setup bench bench-long bench-lab install clean picture
 
 help:
 	@echo 'make demo      install what is missing, build, run the main scenario, show table and report'
 	@echo 'make test      the same set-up, then every check and test'
 	@echo 'make kernel    build the kernel of the virtual clock, once (SOURCE=... for a tree of yours)'
+	@echo 'make soak      10,000 random transfers under every scheduler in that kernel'
 	@echo 'make bench     measure the emulator against its bars, into docs/performance.md'
 	@echo 'make bench-lab measure MPTCP over the scenarios, into docs/performance.md'
 	@echo 'make install   install braid to PREFIX (/usr/local)'
@@ -27,6 +28,10 @@ kernel:
 	@scripts/setup.sh kernel
 	@SOURCE='$(SOURCE)' kernel/build.sh
 
+# SEED=... for other scenarios.
+soak: kernel
+	kernel/test/run.sh soak 10000
+
 demo: build
 	$(BRAID) lab run static --out out/demo
 
@@ -41,9 +46,11 @@ lint: setup
 	typos
 
 # The tests build the program themselves, in the form that they need it.
-test: lint
+test: lint kernel
 	@scripts/setup.sh build
 	@scripts/setup.sh test
+	kernel/test/run.sh schedulers
+	kernel/test/run.sh soak 500
 	cargo test --workspace --locked --release
 	scripts/check-docs.sh
 

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Tests the schedulers inside the virtual-clock kernel, as any user:
+#   kernel/test/run.sh schedulers [NAME]        what each scheduler promises
+#   kernel/test/run.sh soak [COUNT [FIRST]]     random scenarios; SEED=1, JOBS=processors
+# KERNEL is the kernel to test, .build/kernel/linux if not set.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+kernel=${KERNEL:-$here/../../.build/kernel/linux}
+seed=${SEED:-1}
+jobs=${JOBS:-$(nproc)}
+batch=500		# scenarios of a guest; a failure repeats with its batch
+patience=${PATIENCE:-1800}	# seconds that a guest may take
+
+say() { printf 'kernel test: %s\n' "$*" >&2; }
+[ -x "$kernel" ] || { say "there is no kernel at $kernel: make kernel"; exit 3; }
+
+root=$(mktemp -d)
+memory=$root		# where the guests' memory lies: better not on a disk
+[ ! -w /dev/shm ] || memory=/dev/shm
+pids=()
+cleanup() {
+  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+  rm -rf "$root"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+mkdir "$root/proc"
+"${CC:-cc}" -O2 -Wall -Wextra -Wno-unused-parameter -static -o "$root/init" "$here"/*.c -lm
+
+# A guest; its lines but those of the kernel's own start.
+guest() {
+  setarch -R env -i HOME="$root" TMPDIR="$memory" timeout "$patience" "$kernel" mem=512M \
+    root=/dev/root rootfstype=hostfs rootflags="$root" ro init=/init \
+    time-travel=inf-cpu time-travel-start=1700000000000000000 random-seed="$seed" \
+    con=null con0=null,fd:1 ssl=null quiet loglevel=4 norandmaps "$@" </dev/null 2>&1 |
+    sed -uE '/^Core dump limits|^[[:space:]]+(soft|hard) -|^Checking |^reboot: /d' || true
+}
+
+passed() { [ "$(grep -c '^RESULT passed' "$1")" = 1 ]; }
+
+case ${1:-} in
+schedulers)
+  guest test=schedulers ${2:+only="$2"} | tee "$root/log"
+  passed "$root/log" || { say "a scheduler does not keep its promise, or the guest ended early"; exit 1; }
+  ;;
+soak)
+  count=${2:-500} first=${3:-0} end=$((${2:-500} + ${3:-0})) failed=0
+  while [ "$first" -lt "$end" ] || [ ${#pids[@]} -gt 0 ]; do
+    if [ "$first" -lt "$end" ] && [ ${#pids[@]} -lt "$jobs" ]; then
+      n=$((end - first < batch ? end - first : batch))
+      guest test=soak first="$first" count="$n" seed="$seed" >"$root/$first.log" &
+      pids+=($!)
+      first=$((first + n))
+      continue
+    fi
+    wait "${pids[0]}"
+    pids=("${pids[@]:1}")
+    say "$(cat "$root"/*.log | grep -c '^FAIL') failures; $(cat "$root"/*.log | grep -c '^RESULT') guests done"
+  done
+  for log in "$root"/*.log; do
+    grep -vE '^(AT|RESULT) ' "$log" || true
+    passed "$log" || { failed=1; tail -5 "$log" >&2; }
+  done
+  [ $failed = 0 ] || { say "some of $count scenarios went wrong; again: SEED=$seed $0 soak COUNT FIRST"; exit 1; }
+  say "$count scenarios, seed $seed: every byte arrived once and in its place"
+  ;;
+*)
+  sed -n '2,5s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+  ;;
+esac
