@@ -10,6 +10,8 @@
 struct mptcp_sched_settings {
 	unsigned int num_segments;	/* quota of a turn, in segments */
 	unsigned int cwnd_limited;	/* 1: fill every window, 0: keep the ratio */
+	unsigned int opportunistic;	/* minrtt: repeat what blocks the window */
+	unsigned int penalise;		/* minrtt: and slow down who blocks it */
 	unsigned int bufferbloat;	/* minrtt: cwnd cap in tenths, 0: none */
 };
 

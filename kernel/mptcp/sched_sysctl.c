@@ -131,6 +131,8 @@ static const struct ctl_table sched_sysctls[] = {
 	TABLE("priorities", priorities),
 	SETTING("rr_num_segments", settings.num_segments, SYSCTL_ONE, &most_segments),
 	SETTING("rr_cwnd_limited", settings.cwnd_limited, SYSCTL_ZERO, SYSCTL_ONE),
+	SETTING("minrtt_opportunistic", settings.opportunistic, SYSCTL_ZERO, SYSCTL_ONE),
+	SETTING("minrtt_penalise", settings.penalise, SYSCTL_ZERO, SYSCTL_ONE),
 	SETTING("minrtt_bufferbloat", settings.bufferbloat, SYSCTL_ZERO, &most_bufferbloat),
 };
 

@@ -289,6 +289,40 @@ static void fastest(const char *scheduler)
 	end(&c);
 }
 
+/* A path so slow that a small window fills behind what it carries. */
+static double blocked_mbps(const char *opportunistic, const char *penalise)
+{
+	static const struct link links[] = {
+		{ 40, 5, 0, 100 }, { 2, 80, 0, 100 },
+	};
+	struct connection c;
+	double bytes[2];
+
+	begin(&c, "minrtt", 2, links);
+	both("ipv4/tcp_rmem", "4096 131072 600000");
+	both("mptcp/minrtt_opportunistic", opportunistic);
+	both("mptcp/minrtt_penalise", penalise);
+	start(&c);
+	connection_run(&c, now_ms() + 5000);
+	measure(&c, 2, 10000, bytes);
+	end(&c);
+	return c.from[PROXY].got * 8 / 15e6;
+}
+
+static void blocking(void)
+{
+	double without, repeat, penalty, both_on;
+
+	name = "minrtt with a small window";
+	without = blocked_mbps("0", "0");
+	repeat = blocked_mbps("1", "0");
+	penalty = blocked_mbps("0", "1");
+	both_on = blocked_mbps("1", "1");
+	check(both_on > 3 * without,
+	      "%.1f Mbit/s; repeating %.1f, penalising %.1f, both %.1f", without, repeat,
+	      penalty, both_on);
+}
+
 static void standby(void)
 {
 	static const struct link links[] = {
@@ -368,6 +402,8 @@ int schedulers(const char *only)
 		standby();
 	if (WANTED("priority-based"))
 		priority();
+	if (WANTED("minrtt"))
+		blocking();
 	for (i = 0; i < 3; i++)
 		if (WANTED(by_delay[i]))
 			fastest(by_delay[i]);

@@ -67,7 +67,7 @@ static void random_settings(char *text, size_t size)
 {
 	const char *scheduler = schedulers[below(sizeof(schedulers) / sizeof(*schedulers))];
 	int segments = below(2) ? 1 : 1 + below(20), limited = below(2);
-	int bloat = below(3) ? 0 : 30;
+	int bloat = below(3) ? 0 : 30, opportunistic = below(2), penalise = below(2);
 	char table[80], number[16];
 	enum side s;
 
@@ -81,9 +81,11 @@ static void random_settings(char *text, size_t size)
 		net_sysctl("mptcp/rr_num_segments", number);
 		net_sysctl("mptcp/rr_cwnd_limited", limited ? "1" : "0");
 		net_sysctl("mptcp/minrtt_bufferbloat", bloat ? "30" : "0");
+		net_sysctl("mptcp/minrtt_opportunistic", opportunistic ? "1" : "0");
+		net_sysctl("mptcp/minrtt_penalise", penalise ? "1" : "0");
 	}
-	snprintf(text, size, "%s segments %d limited %d bufferbloat %d weights %s",
-		 scheduler, segments, limited, bloat, table);
+	snprintf(text, size, "%s segments %d limited %d bufferbloat %d opportunistic %d penalise %d weights %s",
+		 scheduler, segments, limited, bloat, opportunistic, penalise, table);
 }
 
 static int random_events(struct event *events, int paths, const bool *joined)
