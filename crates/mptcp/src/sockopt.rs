@@ -118,15 +118,17 @@ pub(crate) fn full_info(fd: BorrowedFd<'_>, room: usize) -> io::Result<RawFullIn
         return Err(io::Error::last_os_error());
     }
     let count = (info.num_subflows as usize).min(room);
-    let subflow_len = (info.size_sfinfo_kernel as usize).min(SUBFLOW_INFO_LEN);
-    let tcp_len = (info.size_tcpinfo_kernel as usize).min(TCP_INFO_LEN);
+    // An element is as long as the shorter of the two sides' structs, which is
+    // what the kernel leaves in the sizes that we gave.
+    let subflow_len = (info.size_sfinfo_user as usize).min(SUBFLOW_INFO_LEN);
+    let tcp_len = (info.size_tcpinfo_user as usize).min(TCP_INFO_LEN);
     let mptcp_len = (length as usize).saturating_sub(header).min(MPTCP_INFO_LEN);
     Ok(RawFullInfo {
         mptcp: info.mptcp_info[..mptcp_len].to_vec(),
         subflows: (0..count)
             .map(|i| {
-                let s = i * SUBFLOW_INFO_LEN;
-                let t = i * TCP_INFO_LEN;
+                let s = i * subflow_len;
+                let t = i * tcp_len;
                 (
                     subflows[s..s + subflow_len].to_vec(),
                     tcp[t..t + tcp_len].to_vec(),
