@@ -1,6 +1,7 @@
 //! The `braid` command.
 
 mod children;
+#[cfg(feature = "report")]
 mod lab_cmd;
 
 use std::process::ExitCode;
@@ -19,9 +20,11 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run experiments over emulated radios.
+    #[cfg(feature = "report")]
     #[command(subcommand)]
     Lab(lab_cmd::LabCommand),
     /// Import, describe and draw traces of radio capacity.
+    #[cfg(feature = "report")]
     #[command(subcommand)]
     Trace(braid::trace_cmd::TraceCommand),
     #[command(flatten)]
@@ -32,7 +35,9 @@ fn main() -> ExitCode {
     // clap ends with 2 on bad usage, as every command here does.
     let cli = Cli::parse();
     let result = match cli.command {
+        #[cfg(feature = "report")]
         Command::Lab(c) => lab_cmd::run(c),
+        #[cfg(feature = "report")]
         Command::Trace(c) => return braid::trace_cmd::run(c),
         Command::Child(c) => children::run(c),
     };

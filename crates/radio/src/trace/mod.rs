@@ -9,6 +9,7 @@ mod convert;
 mod error;
 pub mod format;
 pub mod generate;
+#[cfg(feature = "plot")]
 pub mod plot;
 mod samples;
 pub mod stats;
