@@ -39,15 +39,20 @@ pub(crate) struct Buffers {
 impl Buffers {
     /// Room for packets in flight of `limit_bytes` of memory.
     pub(crate) fn new(limit_bytes: usize) -> Self {
-        let free = std::array::from_fn(|class| {
-            let mut all = Vec::with_capacity(KEPT[class]);
+        let mut new = Self::unprepared(limit_bytes);
+        for (class, all) in new.free.iter_mut().enumerate() {
+            all.reserve(KEPT[class]);
             all.extend((0..PREPARED[class]).map(|_| touched(SIZES[class])));
-            all
-        });
+        }
+        new
+    }
+
+    /// The same, without any buffers made before they are needed.
+    pub(crate) fn unprepared(limit_bytes: usize) -> Self {
         Self {
             held: Vec::with_capacity(4096),
             free_handles: Vec::with_capacity(4096),
-            free,
+            free: Default::default(),
             spare: touched(LARGE),
             used_bytes: 0,
             limit_bytes,

@@ -12,6 +12,10 @@ use crate::model::{DelaySpec, LinkChange, LinkSpec};
 
 /// Most that is made up for.
 const MOST: Duration = Duration::from_micros(80);
+/// Most that packets are held in simulated time. There is nothing to make up
+/// for, but the longer everything is held, the more of what the models do is
+/// done in one turn of the loop.
+const SIMULATED: Duration = Duration::from_millis(1);
 /// Weight of a new sample in the running means.
 const WEIGHT: f64 = 1.0 / 64.0;
 /// A sample beyond this is a pause of the host, which cannot be made up for.
@@ -25,6 +29,9 @@ const KERNEL_NS: f64 = 4_000.0;
 pub(crate) struct Compensation {
     wake_ns: f64,
     write_ns: f64,
+    kernel_ns: f64,
+    /// Whether it stays as it is.
+    fixed: bool,
 }
 
 impl Compensation {
@@ -32,17 +39,33 @@ impl Compensation {
         Self {
             wake_ns: 10_000.0,
             write_ns: 10_000.0,
+            kernel_ns: KERNEL_NS,
+            fixed: false,
+        }
+    }
+
+    /// Of a loop in simulated time, which adds nothing.
+    pub(crate) fn simulated() -> Self {
+        Self {
+            wake_ns: 0.0,
+            write_ns: 0.0,
+            kernel_ns: 0.0,
+            fixed: true,
         }
     }
 
     /// A wake-up came `late` nanoseconds after it was due.
     pub(crate) fn woke(&mut self, late: u64) {
-        mix(&mut self.wake_ns, late);
+        if !self.fixed {
+            mix(&mut self.wake_ns, late);
+        }
     }
 
     /// A packet was written `late` nanoseconds after the loop meant to.
     pub(crate) fn wrote(&mut self, late: u64) {
-        mix(&mut self.write_ns, late);
+        if !self.fixed {
+            mix(&mut self.write_ns, late);
+        }
     }
 
     /// From the time the loop means to write a packet to when it does.
@@ -53,7 +76,7 @@ impl Compensation {
     /// Everything the loop adds. Taking a packet in is not to be seen from
     /// here; it is a wake-up as well and taken to be as late.
     pub(crate) fn total(&self) -> u64 {
-        (self.wake_ns + self.write_ns + KERNEL_NS) as u64
+        (self.wake_ns + self.write_ns + self.kernel_ns) as u64
     }
 
     /// How long a packet that comes out of a model with this reserve is held.
@@ -68,18 +91,23 @@ fn mix(mean: &mut f64, sample: u64) {
     }
 }
 
+/// The longest reserve of a loop.
+pub(crate) fn most(simulated: bool) -> Duration {
+    if simulated { SIMULATED } else { MOST }
+}
+
 /// What the model's delay is to be shorter by: the same at all times, so no
-/// more than the shortest delay.
-pub(crate) fn reserve(spec: &DelaySpec) -> Duration {
+/// more than the shortest delay, or `most`.
+pub(crate) fn reserve(spec: &DelaySpec, most: Duration) -> Duration {
     let shortest = match spec {
         DelaySpec::Constant(d) => *d,
         DelaySpec::Steps { points, .. } => points.iter().map(|&(_, d)| d).min().unwrap_or_default(),
     };
-    shortest.min(MOST)
+    shortest.min(most)
 }
 
-fn shortened(spec: &DelaySpec) -> DelaySpec {
-    let by = reserve(spec);
+fn shortened(spec: &DelaySpec, most: Duration) -> DelaySpec {
+    let by = reserve(spec, most);
     match spec {
         DelaySpec::Constant(d) => DelaySpec::Constant(*d - by),
         DelaySpec::Steps { points, period } => DelaySpec::Steps {
@@ -90,18 +118,21 @@ fn shortened(spec: &DelaySpec) -> DelaySpec {
 }
 
 /// The link to model so that what is seen is `spec`.
-pub(crate) fn link(spec: &LinkSpec) -> LinkSpec {
+pub(crate) fn link(spec: &LinkSpec, most: Duration) -> LinkSpec {
     LinkSpec {
-        delay: shortened(&spec.delay),
+        delay: shortened(&spec.delay, most),
         ..spec.clone()
     }
 }
 
 /// The change to model so that what is seen is `change`, and the new reserve
 /// if there is one.
-pub(crate) fn change(change: LinkChange) -> (LinkChange, Option<Duration>) {
+pub(crate) fn change(change: LinkChange, most: Duration) -> (LinkChange, Option<Duration>) {
     match change {
-        LinkChange::Delay(d) => (LinkChange::Delay(shortened(&d)), Some(reserve(&d))),
+        LinkChange::Delay(d) => {
+            let reserve = reserve(&d, most);
+            (LinkChange::Delay(shortened(&d, most)), Some(reserve))
+        }
         other => (other, None),
     }
 }
@@ -126,14 +157,23 @@ mod tests {
             (DelaySpec::Constant(us(0)), us(0)),
             (steps.clone(), us(30)),
         ] {
-            assert_eq!(reserve(&spec), want, "{spec:?}");
+            assert_eq!(reserve(&spec, MOST), want, "{spec:?}");
         }
         let (LinkChange::Delay(DelaySpec::Steps { points, .. }), Some(r)) =
-            change(LinkChange::Delay(steps))
+            change(LinkChange::Delay(steps), MOST)
         else {
             panic!("steps stay steps")
         };
         assert_eq!((points[0].1, points[1].1, r), (us(970), us(0), us(30)));
+    }
+
+    #[test]
+    fn in_simulated_time_everything_is_held_for_the_whole_reserve() {
+        let spec = DelaySpec::Constant(us(10_000));
+        assert_eq!(reserve(&spec, most(true)), us(1000));
+        let mut c = Compensation::simulated();
+        c.wrote(50_000);
+        assert_eq!(c.hold(1_000_000), 1_000_000);
     }
 
     #[test]

@@ -121,11 +121,17 @@ pub struct Tuning {
     /// Memory for packets in flight, MiB; packets beyond are dropped and
     /// counted as `no_buffer`.
     pub memory_mib: u32,
+    /// Time stands still while the loop works, as on the virtual clock: it has
+    /// no latency to make up for, and each system call is dear.
+    pub simulated: bool,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { memory_mib: 1024 }
+        Self {
+            memory_mib: 1024,
+            simulated: false,
+        }
     }
 }
 

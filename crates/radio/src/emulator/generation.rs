@@ -1,5 +1,7 @@
 //! The models since one epoch, on the monotonic clock.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use braid_core::{Time, seed};
 use rand::RngExt;
@@ -18,6 +20,8 @@ pub(crate) struct Generation {
     ids: Vec<LinkId>,
     /// `CLOCK_MONOTONIC`, nanoseconds.
     base: u64,
+    /// See [`compensation::most`].
+    reserve: Duration,
 }
 
 impl Generation {
@@ -25,11 +29,11 @@ impl Generation {
     pub(crate) fn new(config: &EmulatorConfig, base: u64) -> Result<Self> {
         let mut network = Network::new(config.seed);
         let mut ids = Vec::new();
+        let reserve = compensation::most(config.tuning.simulated);
         for p in &config.paths {
             for (name, spec) in [("down", &p.down), ("up", &p.up)] {
-                ids.push(
-                    network.add_link(&format!("{}.{name}", p.name), &compensation::link(spec)),
-                );
+                let spec = compensation::link(spec, reserve);
+                ids.push(network.add_link(&format!("{}.{name}", p.name), &spec));
             }
         }
         for m in &config.media {
@@ -48,7 +52,12 @@ impl Generation {
             let stations = m.stations.iter().map(station).collect();
             network.add_medium(&m.name, Box::new(medium), stations);
         }
-        Ok(Self { network, ids, base })
+        Ok(Self {
+            network,
+            ids,
+            base,
+            reserve,
+        })
     }
 
     pub(crate) fn base(&self) -> u64 {
@@ -84,7 +93,7 @@ impl Generation {
     }
 
     pub(crate) fn apply(&mut self, link: LinkId, at: Time, change: LinkChange, out: &mut Outbox) {
-        let (change, reserve) = compensation::change(change);
+        let (change, reserve) = compensation::change(change, self.reserve);
         if let (Some(r), Some(i)) = (reserve, self.ids.iter().position(|&id| id == link)) {
             out.links[i].set_reserve(r);
         }

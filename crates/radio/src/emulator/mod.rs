@@ -23,6 +23,7 @@ mod port;
 mod realtime;
 mod run;
 mod segment;
+mod simulated;
 mod timer;
 pub mod tun;
 pub mod veth;
@@ -48,6 +49,7 @@ pub use timer::monotonic_ns;
 
 use buffers::Buffers;
 use capture::Capture;
+use compensation::Compensation;
 use generation::link_names;
 use outbox::{LinkIo, Outbox};
 use port::Port;
@@ -73,6 +75,8 @@ pub fn run(config: EmulatorConfig, control: &Path) -> Result<()> {
     let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
     let signals = SignalFd::with_flags(&stop, flags).context("cannot receive signals")?;
 
+    let simulated = config.tuning.simulated;
+    let reserve = compensation::most(simulated);
     let mut ports = Vec::new();
     let mut links = Vec::new();
     for (i, p) in config.paths.iter().enumerate() {
@@ -87,13 +91,12 @@ pub fn run(config: EmulatorConfig, control: &Path) -> Result<()> {
             ports.push(Port::new(fd, framing));
         }
         let (device, proxy) = (2 * i, 2 * i + 1);
-        links.push(LinkIo::new(
-            format!("{}.down", p.name),
-            proxy,
-            device,
-            &p.down,
-        ));
-        links.push(LinkIo::new(format!("{}.up", p.name), device, proxy, &p.up));
+        let mut link = |way: &str, ends, spec| {
+            let name = format!("{}.{way}", p.name);
+            links.push(LinkIo::new(name, ends, spec, reserve));
+        };
+        link("down", (proxy, device), &p.down);
+        link("up", (device, proxy), &p.up);
     }
     let capture = match &config.pcap {
         Some(path) => Some(Capture::start(path, &link_names(&config))?),
@@ -105,7 +108,12 @@ pub fn run(config: EmulatorConfig, control: &Path) -> Result<()> {
         Checksums::Partial
     };
     let memory = config.tuning.memory_mib as usize * 1024 * 1024;
-    let out = Outbox::new(Buffers::new(memory), links, checksums, capture);
+    let (buffers, compensation) = match simulated {
+        // Page faults take no simulated time, but the host's.
+        true => (Buffers::unprepared(memory), Compensation::simulated()),
+        false => (Buffers::new(memory), Compensation::new()),
+    };
+    let out = Outbox::new(buffers, links, checksums, capture, compensation);
 
     let (commands, receiver) = channel();
     let bell = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
@@ -121,13 +129,19 @@ pub fn run(config: EmulatorConfig, control: &Path) -> Result<()> {
         bell,
         commands: receiver,
     };
-    let granted = realtime::become_punctual();
+    let granted = match simulated {
+        true => realtime::become_first(),
+        false => realtime::become_punctual(),
+    };
     let result = Loop::new(config, ports, out, granted, inputs).and_then(|mut l| {
         println!("ready");
         std::io::stdout()
             .flush()
             .context("cannot say that the emulator is ready")?;
-        l.run()
+        match simulated {
+            true => l.run_simulated(),
+            false => l.run(),
+        }
     });
     // Failing means that someone else removed it.
     let _ = std::fs::remove_file(control);

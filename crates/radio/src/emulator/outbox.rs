@@ -32,7 +32,12 @@ pub(crate) struct LinkIo {
 }
 
 impl LinkIo {
-    pub(crate) fn new(name: String, from: usize, to: usize, spec: &LinkSpec) -> Self {
+    pub(crate) fn new(
+        name: String,
+        (from, to): (usize, usize),
+        spec: &LinkSpec,
+        most: Duration,
+    ) -> Self {
         let mut link = Self {
             name,
             from,
@@ -41,7 +46,7 @@ impl LinkIo {
             reserve: 0,
             last: 0,
         };
-        link.set_reserve(compensation::reserve(&spec.delay));
+        link.set_reserve(compensation::reserve(&spec.delay, most));
         link
     }
 
@@ -80,6 +85,7 @@ impl Outbox {
         links: Vec<LinkIo>,
         checksums: Checksums,
         capture: Option<Capture>,
+        compensation: Compensation,
     ) -> Self {
         Self {
             buffers,
@@ -87,7 +93,7 @@ impl Outbox {
             lateness: Lateness::new(),
             capture,
             checksums,
-            compensation: Compensation::new(),
+            compensation,
             due: VecDeque::with_capacity(4096),
             headers: Box::new([0; MAX_HEADER + ETHERNET_LEN]),
         }
@@ -113,40 +119,47 @@ impl Outbox {
     /// Writes up to `most` of what is due.
     pub(crate) fn write(&mut self, ports: &[Port], most: usize) {
         for _ in 0..most {
-            let now = monotonic_ns();
-            if self.next().is_none_or(|at| at > now) {
+            if self.write_one(ports, monotonic_ns()).is_none() {
                 return;
             }
-            let Some(due) = self.due.pop_front() else {
-                return;
+        }
+    }
+
+    /// Writes the first of what is due at `now`, if anything is; says to which port.
+    pub(crate) fn write_one(&mut self, ports: &[Port], now: u64) -> Option<usize> {
+        if self.next().is_none_or(|at| at > now) {
+            return None;
+        }
+        let due = self.due.pop_front()?;
+        let mut port = None;
+        self.lateness.delivery(due.intended, now);
+        if due.compensated {
+            self.compensation.wrote(now - due.at);
+        }
+        let span = due.span;
+        if let Some(held) = self.buffers.get(span.id) {
+            let link = &mut self.links[held.link];
+            port = Some(link.to);
+            let mut writer = Writer {
+                from: &ports[link.from],
+                to: &ports[link.to],
+                checksums: self.checksums,
+                headers: &mut self.headers,
             };
-            self.lateness.delivery(due.intended, now);
-            if due.compensated {
-                self.compensation.wrote(now - due.at);
+            if let Some(capture) = &mut self.capture {
+                capture.record(held.link, held, span);
             }
-            let span = due.span;
-            if let Some(held) = self.buffers.get(span.id) {
-                let link = &mut self.links[held.link];
-                let mut writer = Writer {
-                    from: &ports[link.from],
-                    to: &ports[link.to],
-                    checksums: self.checksums,
-                    headers: &mut self.headers,
-                };
-                if let Some(capture) = &mut self.capture {
-                    capture.record(held.link, held, span);
-                }
-                match self.checksums {
-                    Checksums::Partial => writer.write(held, (span.first, span.end), link),
-                    Checksums::Complete => {
-                        for i in span.first..span.end {
-                            writer.write(held, (i, i + 1), link);
-                        }
+            match self.checksums {
+                Checksums::Partial => writer.write(held, (span.first, span.end), link),
+                Checksums::Complete => {
+                    for i in span.first..span.end {
+                        writer.write(held, (i, i + 1), link);
                     }
                 }
             }
-            self.buffers.release(span.id, span.packets());
         }
+        self.buffers.release(span.id, span.packets());
+        Some(port.unwrap_or(usize::MAX))
     }
 }
 

@@ -28,8 +28,8 @@ const WRITES: usize = 16;
 const MAX_STRIKES: u32 = 1000;
 
 const ALARM: u64 = u64::MAX;
-const COMMANDS: u64 = u64::MAX - 1;
-const SIGNAL: u64 = u64::MAX - 2;
+pub(super) const COMMANDS: u64 = u64::MAX - 1;
+pub(super) const SIGNAL: u64 = u64::MAX - 2;
 
 /// What wakes the loop beside packets and time.
 pub(crate) struct Inputs {
@@ -53,9 +53,9 @@ pub(crate) struct Scheduled {
 pub(crate) struct Loop {
     pub(crate) config: EmulatorConfig,
     pub(crate) ports: Vec<Port>,
-    strikes: Vec<u32>,
+    pub(super) strikes: Vec<u32>,
     /// The link that each port feeds.
-    feeds: Vec<usize>,
+    pub(super) feeds: Vec<usize>,
     pub(crate) out: Outbox,
     pub(crate) models: Generation,
     /// Models of before the epoch was set, until what is under way in them has arrived.
@@ -67,7 +67,7 @@ pub(crate) struct Loop {
     pub(crate) granted: Granted,
     pub(crate) turns: u64,
     pub(crate) stop: bool,
-    epoll: Epoll,
+    pub(super) epoll: Epoll,
     alarm: Alarm,
     inputs: Inputs,
 }
@@ -158,7 +158,7 @@ impl Loop {
     }
 
     /// When there is something to do if nothing comes (`CLOCK_MONOTONIC`).
-    fn next_event(&self) -> Option<u64> {
+    pub(super) fn next_event(&self) -> Option<u64> {
         let slack = self.out.slack();
         let former = self.former.as_ref().and_then(Generation::next_event);
         [
@@ -199,12 +199,12 @@ impl Loop {
 
     /// Takes in what waits at port `i`.
     fn read(&mut self, i: usize, flags: EpollFlags) {
-        let (Some(port), Some(&link)) = (self.ports.get(i), self.feeds.get(i)) else {
+        let Some(&link) = self.feeds.get(i) else {
             return;
         };
         for _ in 0..READS {
             let now = monotonic_ns();
-            let n = match port.read(self.out.buffers.spare()) {
+            let n = match self.ports[i].read(self.out.buffers.spare()) {
                 Read::Bytes(n) => n,
                 Read::Empty => {
                     // An error condition that reading does not clear would wake us for ever.
@@ -219,22 +219,28 @@ impl Loop {
                 Read::Gone(e) => return self.give_up(i, e.desc()),
             };
             self.strikes[i] = 0;
-            let stats = &mut self.out.links[link].stats;
-            stats.reads += 1;
-            let Some(packet) = Packet::parse(&self.out.buffers.spare()[..n], port.framing()) else {
-                stats.not_ip += 1;
-                continue;
-            };
-            match self.out.buffers.keep(packet, link) {
-                Some(id) => self
-                    .models
-                    .enqueue(link, now, packet.train(id), &mut self.out),
-                None => stats.no_buffer += u64::from(packet.packets),
-            }
+            self.take_in(i, link, n, now);
         }
     }
 
-    fn give_up(&self, i: usize, why: &str) {
+    /// Hands the `n` bytes just read from port `i` to the model of `link`.
+    pub(super) fn take_in(&mut self, i: usize, link: usize, n: usize, now: u64) {
+        let stats = &mut self.out.links[link].stats;
+        stats.reads += 1;
+        let framing = self.ports[i].framing();
+        let Some(packet) = Packet::parse(&self.out.buffers.spare()[..n], framing) else {
+            stats.not_ip += 1;
+            return;
+        };
+        match self.out.buffers.keep(packet, link) {
+            Some(id) => self
+                .models
+                .enqueue(link, now, packet.train(id), &mut self.out),
+            None => stats.no_buffer += u64::from(packet.packets),
+        }
+    }
+
+    pub(super) fn give_up(&self, i: usize, why: &str) {
         let name = self.feeds.get(i).map_or("?", |&l| &self.out.links[l].name);
         eprintln!(
             "emulator: {name}: the sending host's interface is gone ({why}); nothing is read from it any more"
@@ -244,7 +250,7 @@ impl Loop {
     }
 
     /// Does everything that is due by `now`.
-    fn catch_up(&mut self, now: u64) {
+    pub(super) fn catch_up(&mut self, now: u64) {
         if let Some(epoch) = self.next_epoch.filter(|&e| e <= now) {
             self.next_epoch = None;
             self.start_epoch(epoch, now);
@@ -262,7 +268,7 @@ impl Loop {
         self.models.advance(now, &mut self.out);
     }
 
-    fn obey(&mut self) {
+    pub(super) fn obey(&mut self) {
         // Cleared first, so that a command that comes now rings again.
         let _ = self.inputs.bell.read();
         while let Ok(command) = self.inputs.commands.try_recv() {
