@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use braid::end::{EndError, run_until};
 use braid_core::api::{
     AccessStatus, ApiError, Connections, Counters, Engine, Event, EventKind, Events, PathLimits,
-    Role, Status,
+    Role, SchedulerChange, Status,
 };
 use braid_mptcp::pm::PathManager;
 use braid_mptcp::{socket, support};
@@ -284,6 +284,46 @@ fn requests_that_make_no_sense_are_refused_with_a_reason() {
     // None of it did harm.
     let s: Status = device.get("/v1/status");
     assert!(s.accesses.iter().all(|a| a.enabled && !a.backup));
+}
+
+#[test]
+fn scheduler_and_weights_are_set_where_the_kernel_has_them() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let end = End::start(&w.proxy, t.path(), "proxy", "mptcp").unwrap();
+    let put = |path: &str, body: &str| {
+        let (status, answer) = end.request("PUT", path, body);
+        (status, answer)
+    };
+    // Every kernel has the default, and a word is checked before anything is done.
+    let (status, answer) = put("/v1/scheduler", "{\"name\": \"default\"}");
+    assert_eq!(status, 200, "{answer}");
+    let now: SchedulerChange = serde_json::from_str(&answer).unwrap();
+    assert_eq!(now.name.as_deref(), Some("default"));
+    assert_eq!(put("/v1/scheduler", "{\"nmae\": \"default\"}").0, 400);
+    let (status, answer) = put("/v1/scheduler", "{\"name\": \"no-such-one\"}");
+    assert!(
+        status == 501 && answer.contains("it has default") && answer.contains("--clock virtual"),
+        "{status} {answer}"
+    );
+    assert_eq!(put("/v1/weights", "{\"lifi\": 1}").0, 404);
+    assert_eq!(put("/v1/weights", "{\"nr\": -1}").0, 400);
+    // A stock kernel says so; Braid's own takes them, and keeps what is not named.
+    let has = w
+        .proxy
+        .run(|| support::sysctl("net.mptcp.weights").is_some());
+    let (status, answer) = put("/v1/weights", "{\"nr\": 2.5}");
+    assert_eq!(status, if has { 200 } else { 501 }, "{answer}");
+    if has {
+        let text = w
+            .proxy
+            .run(|| support::sysctl("net.mptcp.weights").unwrap());
+        assert_eq!(text.matches(';').count(), 1, "{text}");
+        assert_eq!(
+            put("/v1/weights", "{\"wifi\": 1}").1,
+            "{\"nr\":2.5,\"wifi\":1.0}"
+        );
+    }
 }
 
 #[test]

@@ -7,6 +7,8 @@
 //! | `GET /v1/counters` | [`Counters`] |
 //! | `GET /v1/events?after=SEQ` | [`Events`] |
 //! | `PUT /v1/accesses/{name}` with [`AccessChange`] | [`AccessStatus`] |
+//! | `PUT /v1/scheduler` with [`SchedulerChange`] | [`SchedulerChange`], as it is now |
+//! | `PUT /v1/weights` with [`Weights`] | [`Weights`], as they are now |
 //!
 //! A request that fails is answered with [`ApiError`]. Times named `t_ns` are
 //! `CLOCK_MONOTONIC`, so processes of one machine can compare them.
@@ -351,6 +353,50 @@ pub struct AccessChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
 }
+
+/// `PUT /v1/scheduler`: how this end shares its sending among the accesses. It
+/// counts for connections that begin afterwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchedulerChange {
+    /// The packet scheduler, as the kernel calls it; what is absent stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How round robin treats full windows; counts at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrr_mode: Option<WrrMode>,
+    /// Segments of a turn of round robin, 1 to 255; counts at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_segments: Option<u8>,
+}
+
+/// What a round-robin scheduler does when the window of the path whose turn it
+/// is has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WrrMode {
+    /// Waits: the shares are exact, and the slowest path, for its weight, limits
+    /// the rest (MPTCP v0.96: `cwnd_limited` N).
+    Strict,
+    /// Passes it over: every window is filled (MPTCP v0.96: `cwnd_limited` Y).
+    WorkConserving,
+}
+
+impl WrrMode {
+    /// The word that scenarios and the API use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::WorkConserving => "work-conserving",
+        }
+    }
+}
+
+/// `PUT /v1/weights`: the shares of accesses by name, 0 or more; those not
+/// named keep theirs. Counts from the next segment on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Weights(pub BTreeMap<String, f64>);
 
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

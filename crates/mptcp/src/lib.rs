@@ -15,5 +15,6 @@ pub mod socket;
 mod sockopt;
 pub mod support;
 mod tcp_info;
+pub mod weights;
 
 pub use error::{Error, Result};

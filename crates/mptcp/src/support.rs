@@ -74,6 +74,29 @@ impl Support {
         Ok(())
     }
 
+    /// Whether this packet scheduler can be used.
+    ///
+    /// # Errors
+    /// [`Error::Lacking`], which names those that exist.
+    pub fn require_scheduler(&self, name: &str) -> Result<()> {
+        // Before Linux 6.8 nothing says which there are: the one and only.
+        let known = |s: &String| s == name;
+        if self.schedulers.iter().any(known) || (self.schedulers.is_empty() && name == "default") {
+            return Ok(());
+        }
+        Err(Error::Lacking {
+            what: format!(
+                "this kernel ({}) has no packet scheduler \"{name}\"; it has {}",
+                self.kernel,
+                match &self.schedulers[..] {
+                    [] => "default".to_owned(),
+                    all => all.join(", "),
+                }
+            ),
+            remedy: "run it on Braid's own kernel: --clock virtual, after make kernel guest".into(),
+        })
+    }
+
     /// Whether this congestion control can be used.
     ///
     /// # Errors
@@ -172,6 +195,18 @@ mod tests {
                 .unwrap_err()
                 .to_string()
                 .contains("CONFIG_MPTCP=y")
+        );
+    }
+
+    #[test]
+    fn an_unknown_scheduler_names_the_known() {
+        assert!(support().require_scheduler("default").is_ok());
+        let e = support().require_scheduler("wrr").unwrap_err();
+        assert!(e.is_lacking());
+        let e = e.to_string();
+        assert!(
+            e.contains("\"wrr\"; it has default") && e.contains("--clock virtual"),
+            "{e}"
         );
     }
 

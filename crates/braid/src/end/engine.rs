@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use braid_core::api::{Engine as Kind, PathLimits, Role};
+use braid_core::api::{Engine as Kind, PathLimits, Role, SchedulerChange, WrrMode};
 use braid_mptcp::pm::{Endpoint, EndpointFlags, Limits, PathManager};
 use braid_mptcp::support::{self, Support};
+use braid_mptcp::weights::{self, Rule};
 
 use super::EndError;
 use super::config::Config;
@@ -100,8 +101,68 @@ impl Engine {
     fn set_sysctl(&mut self, name: &'static str, value: &str) -> Result<(), EndError> {
         let before = support::sysctl(name).unwrap_or_default();
         support::set_sysctl(name, value)?;
-        self.sysctls_before.push((name, before));
+        // What it was before us, however often we change it.
+        if !self.sysctls_before.iter().any(|(n, _)| *n == name) {
+            self.sysctls_before.push((name, before));
+        }
         Ok(())
+    }
+
+    /// Changes what schedules the packets that this end sends.
+    pub(super) fn schedule(&mut self, change: &SchedulerChange) -> Result<(), EndError> {
+        if self.pm.is_none() {
+            return Err(EndError::Refused(
+                "the engine \"tcp\" has one path: there is nothing to schedule".into(),
+            ));
+        }
+        if let Some(name) = &change.name {
+            let support = Support::detect();
+            support.require_scheduler(name)?;
+            // Kernels without the setting have the default alone.
+            if support.scheduler.is_some() {
+                self.set_sysctl("net.mptcp.scheduler", name)?;
+            }
+        }
+        if let Some(mode) = change.wrr_mode {
+            let fill = match mode {
+                WrrMode::Strict => "0",
+                WrrMode::WorkConserving => "1",
+            };
+            own_kernel("net.mptcp.rr_cwnd_limited", "a mode of round robin")?;
+            self.set_sysctl("net.mptcp.rr_cwnd_limited", fill)?;
+        }
+        if let Some(n) = change.num_segments {
+            own_kernel("net.mptcp.rr_num_segments", "a quota of round robin")?;
+            self.set_sysctl("net.mptcp.rr_num_segments", &n.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// How packets are scheduled now.
+    pub(super) fn scheduler(&self) -> SchedulerChange {
+        let number = |name| support::sysctl(name).and_then(|s| s.parse::<u8>().ok());
+        SchedulerChange {
+            name: support::sysctl("net.mptcp.scheduler"),
+            wrr_mode: number("net.mptcp.rr_cwnd_limited").map(|n| match n {
+                0 => WrrMode::Strict,
+                _ => WrrMode::WorkConserving,
+            }),
+            num_segments: number("net.mptcp.rr_num_segments"),
+        }
+    }
+
+    /// Sets the weights of all accesses, whose addresses are the device's.
+    pub(super) fn weigh(&mut self, all: &[(std::net::IpAddr, f64)]) -> Result<(), EndError> {
+        own_kernel("net.mptcp.weights", "weights of accesses")?;
+        let rules: Vec<Rule> = all
+            .iter()
+            .map(|&(address, weight)| Rule {
+                address,
+                remote: self.role == Role::Proxy,
+                weight,
+            })
+            .collect();
+        self.set_sysctl("net.mptcp.weights", &weights::table(&rules))
     }
 
     fn add(
@@ -184,6 +245,17 @@ impl Engine {
             self.uses[i] = used;
         }
         Ok(used != before)
+    }
+}
+
+/// Refuses where the running kernel lacks the setting `name`.
+fn own_kernel(name: &str, what: &str) -> Result<(), EndError> {
+    match support::sysctl(name) {
+        Some(_) => Ok(()),
+        None => Err(EndError::Lacking(format!(
+            "this kernel knows no {what} ({name} is not there)\n  to enable it: run it on \
+             Braid's own kernel: --clock virtual, after make kernel guest"
+        ))),
     }
 }
 

@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use axum::{Json, Router};
-use braid_core::api::{AccessChange, ApiError};
+use braid_core::api::{AccessChange, ApiError, SchedulerChange, Weights};
 use serde::Deserialize;
 use tokio::net::UnixListener;
 
@@ -56,6 +56,8 @@ pub(super) fn routes(state: Arc<State>) -> Router {
         )
         .route("/v1/events", get(events))
         .route("/v1/accesses/{name}", put(change))
+        .route("/v1/scheduler", put(schedule))
+        .route("/v1/weights", put(weigh))
         .fallback(async || refuse(StatusCode::NOT_FOUND, "no such request".into()))
         .with_state(state)
 }
@@ -88,6 +90,26 @@ async fn change(
     }
 }
 
+async fn schedule(
+    Shared(state): Shared<Arc<State>>,
+    body: Result<Json<SchedulerChange>, JsonRejection>,
+) -> Response {
+    match body {
+        Ok(Json(change)) => answer(state.schedule(&change)),
+        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+    }
+}
+
+async fn weigh(
+    Shared(state): Shared<Arc<State>>,
+    body: Result<Json<Weights>, JsonRejection>,
+) -> Response {
+    match body {
+        Ok(Json(weights)) => answer(state.weigh(&weights)),
+        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+    }
+}
+
 fn answer<T: serde::Serialize>(result: Result<T, EndError>) -> Response {
     match result {
         Ok(value) => Json(value).into_response(),
@@ -95,6 +117,7 @@ fn answer<T: serde::Serialize>(result: Result<T, EndError>) -> Response {
             let status = match &e {
                 EndError::Unknown(_) => StatusCode::NOT_FOUND,
                 EndError::Refused(_) => StatusCode::CONFLICT,
+                EndError::Lacking(_) => StatusCode::NOT_IMPLEMENTED,
                 EndError::Config(_) => StatusCode::BAD_REQUEST,
                 _ => StatusCode::INTERNAL_SERVER_ERROR,
             };

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use braid_core::api::{
-    AccessChange, AccessStatus, Connections, Counters, EventKind, Events, Role, Status,
-    SubflowEvent,
+    AccessChange, AccessStatus, Connections, Counters, EventKind, Events, Role, SchedulerChange,
+    Status, SubflowEvent, Weights,
 };
 use braid_mptcp::diag::{self, Diag};
 use braid_mptcp::events::{Event as KernelEvent, EventKind as KernelKind};
@@ -25,6 +25,8 @@ use super::log::Log;
 pub(super) struct State {
     config: Config,
     engine: Mutex<Engine>,
+    /// In the order of the configuration.
+    weights: Mutex<Vec<Option<f64>>>,
     diag: Mutex<Diag>,
     log: Mutex<Log>,
     links: Handle,
@@ -50,8 +52,10 @@ impl State {
         let stale_loss_cnt = support::sysctl("net.mptcp.stale_loss_cnt")
             .and_then(|s| s.parse().ok())
             .unwrap_or(4);
+        let weights = config.accesses.iter().map(|a| a.weight).collect();
         Ok(Self {
             config,
+            weights: Mutex::new(weights),
             engine: Mutex::new(engine),
             diag: Mutex::new(Diag::open()?),
             log: Mutex::new(Log::default()),
@@ -96,7 +100,7 @@ impl State {
                 || index.is_some_and(|index| links.addresses.contains(&(index, a.address))),
             enabled: used.enabled,
             backup: used.backup,
-            weight: a.weight,
+            weight: lock(&self.weights)[i],
             endpoint_id: used.endpoint_id,
         }
     }
@@ -110,13 +114,7 @@ impl State {
         let i = accesses
             .iter()
             .position(|a| a.name == name)
-            .ok_or_else(|| {
-                let names: Vec<_> = accesses.iter().map(|a| a.name.as_str()).collect();
-                EndError::Unknown(format!(
-                    "no access is called \"{name}\": the accesses are {}",
-                    names.join(", ")
-                ))
-            })?;
+            .ok_or_else(|| EndError::Unknown(self.no_access(name)))?;
         let links = Links::read(&self.links).await?;
         let a = &accesses[i];
         let index = a
@@ -136,6 +134,56 @@ impl State {
             lock(&self.log).add(now(), Some(name.to_owned()), what);
         }
         Ok(status)
+    }
+
+    pub(super) fn schedule(&self, change: &SchedulerChange) -> Result<SchedulerChange, EndError> {
+        let mut engine = lock(&self.engine);
+        engine.schedule(change)?;
+        Ok(engine.scheduler())
+    }
+
+    /// Changes some weights, all of them at once or none.
+    pub(super) fn weigh(&self, change: &Weights) -> Result<Weights, EndError> {
+        let accesses = &self.config.accesses;
+        let mut weights = lock(&self.weights);
+        let mut new = weights.clone();
+        for (name, &weight) in &change.0 {
+            let i = accesses.iter().position(|a| a.name == *name);
+            let i = i.ok_or_else(|| EndError::Unknown(self.no_access(name)))?;
+            if !(weight.is_finite() && weight >= 0.0) {
+                return Err(EndError::Config(format!(
+                    "access \"{name}\": a weight is a number, 0 or above"
+                )));
+            }
+            new[i] = Some(weight);
+        }
+        // The kernel's own default, for those that nobody has named yet.
+        let all: Vec<_> = accesses
+            .iter()
+            .zip(&new)
+            .map(|(a, w)| (a.address, w.unwrap_or(1.0)))
+            .collect();
+        lock(&self.engine).weigh(&all)?;
+        *weights = new;
+        let named = accesses.iter().zip(weights.iter());
+        Ok(Weights(
+            named
+                .filter_map(|(a, w)| Some((a.name.clone(), (*w)?)))
+                .collect(),
+        ))
+    }
+
+    fn no_access(&self, name: &str) -> String {
+        let names: Vec<_> = self
+            .config
+            .accesses
+            .iter()
+            .map(|a| a.name.as_str())
+            .collect();
+        format!(
+            "no access is called \"{name}\": the accesses are {}",
+            names.join(", ")
+        )
     }
 
     pub(super) fn connections(&self) -> Result<Connections, EndError> {
