@@ -5,12 +5,13 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PATH := $(CURDIR)/$(BUILD)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
 BRAID := $(CARGO_TARGET_DIR)/release/braid
 
-.PHONY: help demo test lint build kernel soak setup bench bench-long bench-lab install clean picture
+.PHONY: help demo test lint build kernel guest soak setup bench bench-long bench-lab install clean picture
 
 help:
 	@echo 'make demo      install what is missing, build, run the main scenario, show table and report'
 	@echo 'make test      the same set-up, then every check and test'
 	@echo 'make kernel    build the kernel of the virtual clock, once (SOURCE=... for a tree of yours)'
+	@echo 'make guest     build what runs in it'
 	@echo 'make soak      10,000 random transfers under every scheduler in that kernel'
 	@echo 'make bench     measure the emulator against its bars, into docs/performance.md'
 	@echo 'make bench-lab measure MPTCP over the scenarios, into docs/performance.md'
@@ -32,6 +33,17 @@ kernel:
 soak: kernel
 	kernel/test/run.sh soak 10000
 
+# The user space of the virtual clock's guests: one static program and the
+# empty folders it mounts on. Static, so that it takes nothing of the host.
+GUEST := $(BUILD)/guest
+GUEST_TARGET := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+guest: setup
+	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked -p braid \
+	  --no-default-features --target $(GUEST_TARGET) --target-dir $(BUILD)/guest-target
+	mkdir -p $(addprefix $(GUEST)/,proc sys dev run tmp io)
+	install -sm755 $(BUILD)/guest-target/$(GUEST_TARGET)/release/braid $(GUEST)/.braid
+	mv $(GUEST)/.braid $(GUEST)/braid
+
 demo: build
 	$(BRAID) lab run static --out out/demo
 
@@ -46,7 +58,7 @@ lint: setup
 	typos
 
 # The tests build the program themselves, in the form that they need it.
-test: lint kernel
+test: lint kernel guest
 	@scripts/setup.sh build
 	@scripts/setup.sh test
 	kernel/test/run.sh schedulers
@@ -74,6 +86,10 @@ picture: demo
 PREFIX ?= /usr/local
 install: build
 	install -Dm755 $(BRAID) $(DESTDIR)$(PREFIX)/bin/braid
+	if [ -x $(BUILD)/kernel/linux ] && [ -x $(GUEST)/braid ]; then \
+	  install -Dm755 $(BUILD)/kernel/linux $(DESTDIR)$(PREFIX)/lib/braid/linux && \
+	  mkdir -p $(addprefix $(DESTDIR)$(PREFIX)/lib/braid/guest/,proc sys dev run tmp io) && \
+	  install -m755 $(GUEST)/braid $(DESTDIR)$(PREFIX)/lib/braid/guest/braid; fi
 
 clean:
 	cargo clean

@@ -33,6 +33,9 @@ pub(crate) enum ChildCommand {
         #[arg(long)]
         spec: String,
     },
+    /// The first process of a virtual-clock guest.
+    #[command(name = "__guest", hide = true)]
+    Guest,
 }
 
 pub(crate) fn run(command: ChildCommand) -> Result<ExitCode> {
@@ -52,6 +55,7 @@ pub(crate) fn run(command: ChildCommand) -> Result<ExitCode> {
                 }
             });
         }
+        ChildCommand::Guest => braid_lab::run::guest::init::main()?,
         ChildCommand::Traffic { spec } => return Ok(ExitCode::from(traffic::main(&spec))),
     }
     Ok(ExitCode::SUCCESS)

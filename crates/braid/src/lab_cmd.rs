@@ -9,7 +9,7 @@ use braid_core::units::parse_duration;
 use braid_lab::error::LabError;
 use braid_lab::report::files::to_json;
 use braid_lab::report::table::{Style, render};
-use braid_lab::run::{self, RunOptions};
+use braid_lab::run::{self, GuestOptions, RunOptions};
 use braid_lab::scenario::{Overrides, Scenario, shipped};
 use braid_lab::topology::{self, PortChoice, Registry};
 use clap::{Args, Subcommand, ValueEnum};
@@ -55,12 +55,40 @@ pub(crate) struct RunArgs {
     /// Folder for the files of the run (default: a new one in out/).
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Virtual clock: how many cases to run side by side (default: one for each core).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Virtual clock: memory of each guest, in MB.
+    #[arg(long, value_name = "MB", default_value_t = 768, value_parser = clap::value_parser!(u32).range(32..=65536))]
+    guest_memory: u32,
+    /// Virtual clock: stop a guest whose time has stood still for so long.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, hide = true)]
+    stall: Option<Duration>,
+    /// Virtual clock: stop a guest that takes longer than this.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, hide = true)]
+    wall_limit: Option<Duration>,
+    /// Virtual clock: what a case may take in the guest's own time.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, hide = true)]
+    virtual_limit: Option<Duration>,
     /// Print summary.json, and nothing else, on standard output.
     #[arg(long)]
     json: bool,
     /// How namespaces are joined to the emulator.
     #[arg(long, value_enum, default_value_t = Ports::Auto, hide = true)]
     ports: Ports,
+}
+
+impl RunArgs {
+    fn guests(&self) -> GuestOptions {
+        let default = GuestOptions::default();
+        GuestOptions {
+            jobs: self.jobs.map_or(default.jobs, usize::from),
+            memory_mib: self.guest_memory,
+            stall: self.stall.unwrap_or(default.stall),
+            wall_limit: self.wall_limit,
+            virtual_limit: self.virtual_limit,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -120,13 +148,6 @@ pub(crate) fn run(command: LabCommand) -> Result<ExitCode> {
 }
 
 fn lab_run(args: &RunArgs) -> Result<ExitCode> {
-    if let Clock::Virtual = args.clock {
-        return Err(LabError::missing(
-            "run on the virtual clock: this version has no virtual-clock kernel",
-            "leave out --clock virtual to run in real time",
-        )
-        .into());
-    }
     let overrides = Overrides {
         duration: args.duration,
         scale: args.scale,
@@ -136,11 +157,17 @@ fn lab_run(args: &RunArgs) -> Result<ExitCode> {
     // Bad input is told before anything needs rights.
     let scenario = Scenario::load(&args.scenario, &overrides)
         .map_err(|d| LabError::BadInput(d.to_string()))?;
-    topology::acquire(sweep)?;
-    if !args.json {
-        for limit in topology::limits()? {
-            eprintln!("note: {limit}");
+    match args.clock {
+        Clock::Real => {
+            topology::acquire(sweep)?;
+            if !args.json {
+                for limit in topology::limits()? {
+                    eprintln!("note: {limit}");
+                }
+            }
         }
+        // Its guests need no rights, and no host that is punctual.
+        Clock::Virtual => sweep()?,
     }
     let options = RunOptions {
         repeat: args.repeat,
@@ -159,7 +186,10 @@ fn lab_run(args: &RunArgs) -> Result<ExitCode> {
     } else {
         run::for_terminal()
     };
-    let outcome = run::run(&scenario, &options, progress.as_mut())?;
+    let outcome = match args.clock {
+        Clock::Real => run::run(&scenario, &options, progress.as_mut())?,
+        Clock::Virtual => run::run_virtual(&scenario, &options, &args.guests(), progress.as_mut())?,
+    };
     if args.json {
         println!("{}", to_json(&outcome.summary));
     } else {

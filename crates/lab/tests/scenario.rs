@@ -1,10 +1,14 @@
 //! Reading scenarios: what is accepted, what is refused, and what is said then.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use braid_core::Rate;
-use braid_lab::scenario::{Action, Diagnostic, Engine, Overrides, Scenario, Traffic, shipped};
+use braid_core::api::WrrMode;
+use braid_lab::scenario::{
+    Action, Case, Diagnostic, Engine, Overrides, Scenario, Traffic, shipped,
+};
 use braid_lab::topology::TCP_WMEM;
 use braid_radio::model::{LinkChange, LossSpec, QueueSpec, RateSpec};
 use proptest::prelude::*;
@@ -211,6 +215,48 @@ fn errors_name_the_place_and_what_was_expected() {
             "weights",
         ),
         (
+            "cc = \"bbr\"",
+            "scheduler = \"default\"\nweights = { nr = 1 }",
+            "t.toml:38:",
+            "wrr",
+        ),
+        (
+            "cc = \"bbr\"",
+            "scheduler = \"wrr\"\nweights = { wlan = 1 }",
+            "t.toml:38:",
+            "no access \"wlan\"",
+        ),
+        (
+            "cc = \"bbr\"",
+            "scheduler = \"wrr\"\nwrr_mode = \"strikt\"",
+            "t.toml:38:",
+            "did you mean \"strict\"?",
+        ),
+        (
+            "cc = \"bbr\"",
+            "scheduler = \"redundant\"\nwrr_mode = \"strict\"",
+            "t.toml:38:",
+            "only the schedulers \"rr\" and \"wrr\"",
+        ),
+        (
+            "cc = \"bbr\"",
+            "scheduler = \"rr\"\nnum_segments = 0",
+            "t.toml:38:",
+            "1 to 255",
+        ),
+        (
+            "cc = \"bbr\"",
+            "scheduler = \"a scheduler of mine\"",
+            "t.toml:37:",
+            "15 letters",
+        ),
+        (
+            "set = \"down\"",
+            "weights = { nr = 1 }",
+            "t.toml:",
+            "`weights` alone",
+        ),
+        (
             "name = \"mptcp\"",
             "name = \"tcp\"",
             "t.toml:35:",
@@ -229,6 +275,42 @@ fn errors_name_the_place_and_what_was_expected() {
         assert!(message.starts_with(place), "{to}: {message}");
         assert!(message.contains(hint), "{to}: {message}");
     }
+}
+
+#[test]
+fn schedulers_and_weights_are_read() {
+    let text = GOOD.replace(
+        "cc = \"bbr\"",
+        "scheduler = \"wrr\"\nwrr_mode = \"work-conserving\"\nnum_segments = 4\n\
+         weights = { nr = 30, wifi = 2.5 }",
+    ) + "\n[[event]]\nat = \"3 s\"\nweights = { nr = 1 }\n";
+    let s = parse(&text).unwrap();
+    let weighted = s.cases.iter().find(|c| c.weights.is_some()).unwrap();
+    assert_eq!(weighted.scheduler.as_deref(), Some("wrr"));
+    assert_eq!(weighted.wrr_mode, Some(WrrMode::WorkConserving));
+    assert_eq!(weighted.num_segments, Some(4));
+    let weights = BTreeMap::from([("nr".to_owned(), 30.0), ("wifi".to_owned(), 2.5)]);
+    assert_eq!(weighted.weights.as_ref(), Some(&weights));
+    let changes = |c: &Case| {
+        let of = c
+            .events
+            .iter()
+            .filter(|e| matches!(e.action, Action::Weights(_)));
+        of.map(|e| (e.at, e.label.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        changes(weighted),
+        [(Duration::from_secs(3), "weights nr=1".to_owned())]
+    );
+    // It concerns nobody else.
+    for c in s.cases.iter().filter(|c| c.weights.is_none()) {
+        assert_eq!(changes(c), []);
+    }
+    // What a guest is told is what was read.
+    let told = serde_json::to_string(&s).unwrap();
+    let heard: Scenario = serde_json::from_str(&told).unwrap();
+    assert_eq!(heard.cases, s.cases);
+    assert_eq!(heard.media, s.media);
 }
 
 #[test]

@@ -268,7 +268,7 @@ fn command(
         mptcp: case.engine == Engine::Mptcp,
         limit: limit.unwrap_or(case.duration),
     };
-    let _ = context.files.log.line(&format!("command: $ {run}"));
+    let _ = context.log.line(&format!("command: $ {run}"));
     RunningCommand::start(&spec, context.run.id(), |role, spawn| {
         let namespace = match role {
             Role::Client => &device.namespace,

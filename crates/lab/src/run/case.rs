@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use braid_core::Time;
+use serde::{Deserialize, Serialize};
 
 use super::apps::Apps;
 use super::ends::Ends;
@@ -23,6 +24,7 @@ const TICK: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What a case leaves behind.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
     pub(super) result: CaseResult,
     pub(super) timeline: Vec<TimelineRow>,
@@ -35,7 +37,7 @@ pub(super) async fn run(
     repeat: u32,
     progress: &mut dyn Progress,
 ) -> Result<Measured, LabError> {
-    let log = &context.files.log;
+    let log = &context.log;
     let _ = log.line(&format!("case \"{}\", repeat {repeat}", case.name));
     let topology = Topology::build(&topology_spec(context, case))?;
     for note in &topology.notes {
@@ -93,7 +95,7 @@ impl Stage<'_, '_> {
             .await?;
 
         let stats = self.radio.stats().await?;
-        sampler.tick(now(), &stats, None);
+        sampler.tick(now(), &stats, None, &schedule.weights);
         let counters = self.ends.counters(case).await;
         let traffic = apps.finish()?;
         let inputs = result::Inputs {
@@ -143,13 +145,14 @@ impl Stage<'_, '_> {
                 () = tokio::time::sleep(wake.since(now())) => {}
             }
             let t = now();
+            let weights = schedule.weights.clone();
             schedule
                 .run(t, self.topology, self.radio, self.ends)
                 .await?;
             if t >= next_tick {
                 let stats = self.radio.stats().await?;
                 let facts = self.ends.connections(self.case).await;
-                sampler.tick(t, &stats, facts.as_ref());
+                sampler.tick(t, &stats, facts.as_ref(), &weights);
                 progress.elapsed(t.since(self.start));
                 while next_tick <= t {
                     next_tick += TICK;

@@ -38,7 +38,7 @@ impl Lines {
 /// Writes a child's output to the run log, and passes what it prints on
 /// standard output to `lines`.
 pub(super) fn log_sink(context: &Context<'_>, lines: Option<&Arc<Lines>>) -> LineSink {
-    let log = Arc::clone(&context.files.log);
+    let log = Arc::clone(&context.log);
     let lines = lines.cloned();
     Arc::new(move |name, stream, text| {
         let sample = text.starts_with("{\"event\":\"sample\"");

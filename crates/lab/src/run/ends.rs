@@ -1,10 +1,11 @@
 //! The engine ends of a case: one at the device, one at the proxy, driven
 //! through their control sockets.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use braid_core::api::{AccessChange, Connections, Counters};
+use braid_core::api::{AccessChange, Connections, Counters, SchedulerChange, Weights};
 use serde_json::json;
 
 use super::Context;
@@ -12,7 +13,7 @@ use super::DEVICE;
 use super::child::{Lines, log_sink, wait_ready, write_json};
 use super::client::Client;
 use crate::error::LabError;
-use crate::scenario::{Case, Direction, PathManager};
+use crate::scenario::{Case, Direction, Engine, PathManager};
 use crate::topology::{Child, Namespace, Spawn, Topology};
 
 struct End {
@@ -25,6 +26,7 @@ struct End {
 pub(super) struct Ends {
     device: End,
     proxy: End,
+    accesses: Vec<String>,
 }
 
 impl Ends {
@@ -64,7 +66,46 @@ impl Ends {
         // The proxy first: it has to allow what the device will join.
         let proxy = start(context, "proxy", &topology.proxy, &proxy).await?;
         let device = start(context, DEVICE, &device.namespace, &cpe).await?;
-        Ok(Self { device, proxy })
+        let accesses = case.accesses.iter().map(|a| a.name.clone()).collect();
+        let mut ends = Self {
+            device,
+            proxy,
+            accesses,
+        };
+        ends.schedule(case).await?;
+        Ok(ends)
+    }
+
+    /// Sets scheduler and weights at both ends: each sends something.
+    async fn schedule(&mut self, case: &Case) -> Result<()> {
+        if case.engine != Engine::Mptcp {
+            return Ok(());
+        }
+        let change = SchedulerChange {
+            name: case.scheduler.clone(),
+            wrr_mode: case.wrr_mode,
+            num_segments: case.num_segments,
+        };
+        if change != SchedulerChange::default() {
+            for end in [&mut self.device, &mut self.proxy] {
+                end.client.put("/v1/scheduler", &change).await?;
+            }
+        }
+        match &case.weights {
+            Some(weights) => self.weigh(weights).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Changes weights at both ends; those of accesses that the case does not
+    /// use are left out.
+    pub(super) async fn weigh(&mut self, weights: &BTreeMap<String, f64>) -> Result<()> {
+        let mine = weights.iter().filter(|(a, _)| self.accesses.contains(a));
+        let weights = Weights(mine.map(|(a, w)| (a.clone(), *w)).collect());
+        for end in [&mut self.device, &mut self.proxy] {
+            end.client.put("/v1/weights", &weights).await?;
+        }
+        Ok(())
     }
 
     /// The end that sends the measured data: schedulers run there.

@@ -1,6 +1,7 @@
 //! Events of a case: link changes at their exact time, interfaces up and
 //! down, and how long an access takes until it is used again.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -55,6 +56,8 @@ pub(super) struct Schedule {
     done: usize,
     pub(super) outages: Vec<Outage>,
     rows: Vec<EventRow>,
+    /// The weights of accesses now.
+    pub(super) weights: BTreeMap<String, f64>,
 }
 
 impl Schedule {
@@ -66,6 +69,7 @@ impl Schedule {
             done: 0,
             outages: Vec::new(),
             rows: Vec::new(),
+            weights: case.weights.clone().unwrap_or_default(),
         }
     }
 
@@ -77,6 +81,7 @@ impl Schedule {
                 Action::Down | Action::Blackhole => both(LinkChange::Down),
                 Action::Up => both(LinkChange::Up),
                 Action::Change { down, up } => (down.clone(), up.clone()),
+                Action::Weights(_) => continue,
             };
             for (changes, way) in [(down, "down"), (up, "up")] {
                 for change in changes {
@@ -145,6 +150,10 @@ impl Schedule {
                     topology.link_up(DEVICE, &event.access)?;
                     self.tell(ends, &event.access, true).await?;
                 }
+            }
+            Action::Weights(ref weights) => {
+                ends.weigh(weights).await?;
+                self.weights.extend(weights.clone());
             }
             Action::Blackhole | Action::Change { .. } => {}
         }

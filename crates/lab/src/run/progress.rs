@@ -16,6 +16,8 @@ pub trait Progress {
     fn case(&mut self, case: &Case, repeat: u32);
     /// Time since the start of the case's traffic.
     fn elapsed(&mut self, t: Duration);
+    /// Simulated time of all cases together, where they run side by side.
+    fn advanced(&mut self, t: Duration);
     /// The case has ended.
     fn done(&mut self, result: &CaseResult);
     /// The run has ended.
@@ -46,6 +48,7 @@ impl Progress for Silent {
     fn start(&mut self, _: &str, _: usize, _: Duration) {}
     fn case(&mut self, _: &Case, _: u32) {}
     fn elapsed(&mut self, _: Duration) {}
+    fn advanced(&mut self, _: Duration) {}
     fn done(&mut self, _: &CaseResult) {}
     fn finish(&mut self) {}
 }
@@ -62,6 +65,7 @@ impl Progress for Plain {
     }
     fn case(&mut self, _: &Case, _: u32) {}
     fn elapsed(&mut self, _: Duration) {}
+    fn advanced(&mut self, _: Duration) {}
     fn done(&mut self, r: &CaseResult) {
         self.done += 1;
         eprintln!("[{}/{}] {}", self.done, self.cases, outcome(r));
@@ -102,6 +106,10 @@ impl Progress for Bar {
         let at = self.before + t.min(self.case);
         self.bar
             .set_position(u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
+    }
+    fn advanced(&mut self, t: Duration) {
+        (self.before, self.case) = (t, Duration::ZERO);
+        self.elapsed(t);
     }
     fn done(&mut self, r: &CaseResult) {
         self.before += self.case;

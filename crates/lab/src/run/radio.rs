@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use braid_core::Time;
 use braid_radio::emulator::api::{CapacityQuery, Stats};
 use braid_radio::emulator::{
-    Client, EmulatorConfig, MediumConfig, PathConfig, StationConfig, StationLinkConfig,
+    Client, EmulatorConfig, MediumConfig, PathConfig, StationConfig, StationLinkConfig, Tuning,
 };
 use braid_radio::model::LinkChange;
 use braid_radio::model::wifi::WifiSpec;
@@ -169,7 +169,10 @@ fn config(
         media,
         verify: false,
         pcap: None,
-        tuning: Default::default(),
+        tuning: Tuning {
+            simulated: context.simulated,
+            ..Tuning::default()
+        },
     })
 }
 

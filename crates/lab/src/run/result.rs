@@ -280,6 +280,7 @@ pub(super) fn pauses(case: &Case, repeat: u32, stats: &Stats) -> Vec<EventRow> {
 /// Sets the best single path of every multipath result: plain TCP in the same
 /// variant, with the same traffic and congestion control, on one of its
 /// accesses, in this run. Repeats are compared with the same repeat.
+#[cfg(feature = "report")]
 pub(super) fn add_best_single(results: &mut [CaseResult], cases: &[Case]) {
     let of = |name: &str| cases.iter().find(|c| c.name == name);
     let singles: Vec<(usize, f64)> = results

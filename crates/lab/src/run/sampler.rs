@@ -70,7 +70,14 @@ impl Sampler {
         }
     }
 
-    pub(super) fn tick(&mut self, t: Time, stats: &Stats, connections: Option<&Connections>) {
+    /// Takes the counters at `t`; `weights` are those of the time until then.
+    pub(super) fn tick(
+        &mut self,
+        t: Time,
+        stats: &Stats,
+        connections: Option<&Connections>,
+        weights: &BTreeMap<String, f64>,
+    ) {
         let direction = self.case.traffic.direction();
         let t_s = t.since(self.start).as_secs_f64();
         let mut now: BTreeMap<String, Count> = BTreeMap::new();
@@ -100,11 +107,7 @@ impl Sampler {
                     .filter_map(|s| s.pacing_mbps)
                     .reduce(|a, b| a + b),
                 retransmits: sum(flows.iter().map(|s| s.retransmits)),
-                weight: self
-                    .case
-                    .weights
-                    .as_ref()
-                    .and_then(|w| w.get(&access.name).copied()),
+                weight: weights.get(&access.name).copied(),
                 state: state(c.up, &flows).to_owned(),
                 busy: access.medium.as_ref().and_then(|m| busy.get(m).copied()),
             });

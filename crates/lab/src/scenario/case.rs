@@ -1,12 +1,14 @@
 //! The `[[case]]` tables.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use braid_core::api::WrrMode;
 use serde_spanned::Spanned;
 
 use super::build::{Builder, no_access, unknown};
 use super::diagnostic::Problem;
-use super::raw::{RawCase, RawVariant};
+use super::raw::{RawCase, RawVariant, RawWeights};
 use super::{AccessSetup, Bystander, Case, Engine, PathManager, traffic};
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -62,23 +64,8 @@ impl Builder<'_> {
                 "MPTCP does not carry UDP: use engine = \"tcp\" with the access that the datagrams take",
             ));
         }
-        let weights = match &raw.weights {
-            None => None,
-            Some(w) => {
-                for (name, v) in w.get_ref() {
-                    if !known.contains_key(name) {
-                        return Err(Problem::at(w.span(), no_access(name, known.keys())));
-                    }
-                    if !(0.0..=1e6).contains(&v.0) {
-                        return Err(Problem::at(
-                            w.span(),
-                            format!("weight {} of {name}: expected 0 to 1000000", v.0),
-                        ));
-                    }
-                }
-                Some(w.get_ref().iter().map(|(k, v)| (k.clone(), v.0)).collect())
-            }
-        };
+        let weights = raw.weights.as_ref().map(|w| self.weights(w)).transpose()?;
+        let events = self.events(&mine, duration, weights.is_some())?;
         let base_name = raw.name.get_ref().clone();
         Ok(Case {
             name: match variant {
@@ -90,6 +77,8 @@ impl Builder<'_> {
             engine,
             path_manager: self.path_manager(raw)?,
             scheduler: raw.scheduler.as_ref().map(|s| s.get_ref().clone()),
+            wrr_mode: raw.wrr_mode.as_ref().map(wrr_mode).transpose()?,
+            num_segments: raw.num_segments.as_ref().map(|n| *n.get_ref()),
             cc: raw.cc.as_ref().map(|s| s.get_ref().clone()),
             weights,
             traffic,
@@ -101,8 +90,30 @@ impl Builder<'_> {
                 .cloned()
                 .collect(),
             bystanders: bystanders.to_vec(),
-            events: self.events(&mine, duration)?,
+            events,
         })
+    }
+
+    /// Weights by access, of those that the scenario has.
+    pub(super) fn weights(
+        &self,
+        raw: &Spanned<RawWeights>,
+    ) -> Result<BTreeMap<String, f64>, Problem> {
+        let known = self.raw.access.get_ref();
+        for (name, v) in raw.get_ref() {
+            if !known.contains_key(name) {
+                return Err(Problem::at(raw.span(), no_access(name, known.keys())));
+            }
+            if !(0.0..=1e6).contains(&v.0) {
+                let m = format!("weight {} of {name}: expected 0 to 1000000", v.0);
+                return Err(Problem::at(raw.span(), m));
+            }
+        }
+        Ok(raw
+            .get_ref()
+            .iter()
+            .map(|(k, v)| (k.clone(), v.0))
+            .collect())
     }
 
     fn engine(
@@ -124,6 +135,7 @@ impl Builder<'_> {
                         "plain TCP has one path and no weights",
                     ));
                 }
+                round_robin_keys(raw, "plain TCP has one path and no scheduler")?;
                 let Some(access) = &raw.access else {
                     return Err(Problem::at(
                         raw.engine.span(),
@@ -141,28 +153,7 @@ impl Builder<'_> {
                         "MPTCP uses all accesses: to restrict it, list `accesses = [...]`",
                     ));
                 }
-                if let Some(s) = &raw.scheduler
-                    && s.get_ref() != "default"
-                {
-                    return Err(Problem::at(
-                        s.span(),
-                        format!(
-                            "the stock kernel's MPTCP has no scheduler \"{}\": expected \"default\"",
-                            s.get_ref()
-                        ),
-                    ));
-                }
-                for (key, span) in [
-                    ("weights", raw.weights.as_ref().map(Spanned::span)),
-                    ("wrr_mode", raw.wrr_mode.as_ref().map(Spanned::span)),
-                ] {
-                    if let Some(span) = span {
-                        return Err(Problem::at(
-                            span,
-                            format!("the stock kernel's scheduler has no `{key}`"),
-                        ));
-                    }
-                }
+                scheduling(raw)?;
                 Ok(Engine::Mptcp)
             }
             _ => Err(unknown(&raw.engine, "engine", ["tcp", "mptcp"])),
@@ -204,4 +195,50 @@ impl Builder<'_> {
             None => Ok((duration, warmup)),
         }
     }
+}
+
+/// The scheduler's keys of an MPTCP case. Which schedulers there are the kernel
+/// says that runs it.
+fn scheduling(raw: &RawCase) -> Result<(), Problem> {
+    let name = raw.scheduler.as_ref().map_or("default", |s| s.get_ref());
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if let Some(s) = &raw.scheduler
+        && (name.is_empty() || name.len() > 15 || !name.chars().all(word))
+    {
+        return Err(Problem::at(
+            s.span(),
+            "a scheduler's name has 1 to 15 letters, digits, '-' and '_'",
+        ));
+    }
+    if name == "default"
+        && let Some(w) = &raw.weights
+    {
+        return Err(Problem::at(
+            w.span(),
+            "the kernel's default scheduler has no weights: add scheduler = \"wrr\"",
+        ));
+    }
+    if !matches!(name, "rr" | "wrr") {
+        round_robin_keys(raw, "only the schedulers \"rr\" and \"wrr\" have this")?;
+    }
+    if let Some(n) = &raw.num_segments
+        && *n.get_ref() == 0
+    {
+        return Err(Problem::at(n.span(), "expected 1 to 255 segments"));
+    }
+    Ok(())
+}
+
+fn round_robin_keys(raw: &RawCase, refusal: &str) -> Result<(), Problem> {
+    let mode = raw.wrr_mode.as_ref().map(Spanned::span);
+    match mode.or(raw.num_segments.as_ref().map(Spanned::span)) {
+        Some(span) => Err(Problem::at(span, refusal)),
+        None => Ok(()),
+    }
+}
+
+fn wrr_mode(given: &Spanned<String>) -> Result<WrrMode, Problem> {
+    let all = [WrrMode::Strict, WrrMode::WorkConserving];
+    let found = all.into_iter().find(|m| m.as_str() == given.get_ref());
+    found.ok_or_else(|| unknown(given, "mode", all.map(WrrMode::as_str)))
 }

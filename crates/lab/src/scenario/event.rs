@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use serde_spanned::Spanned;
+
 use super::build::{Builder, no_access};
 use super::diagnostic::{Problem, nearest};
-use super::raw::{RawEvent, Way};
+use super::raw::{RawEvent, RawLink, Way};
 use super::text::Either;
 use super::{Action, Event, link};
 
@@ -13,17 +15,36 @@ impl Builder<'_> {
         &self,
         accesses: &[String],
         duration: Duration,
+        weighted: bool,
     ) -> Result<Vec<Event>, Problem> {
         let mut out = Vec::new();
         for e in &self.raw.event {
-            let name = e.access.get_ref();
-            if !self.raw.access.get_ref().contains_key(name) {
-                return Err(Problem::at(
-                    e.access.span(),
-                    no_access(name, self.raw.access.get_ref().keys()),
-                ));
-            }
-            let (action, label) = self.action(e)?;
+            let (access, action, label) = match (&e.access, &e.set, &e.weights) {
+                (Some(access), Some(set), None) => {
+                    let name = access.get_ref();
+                    if !self.raw.access.get_ref().contains_key(name) {
+                        let known = self.raw.access.get_ref().keys();
+                        return Err(Problem::at(access.span(), no_access(name, known)));
+                    }
+                    let (action, label) = self.action(e, set)?;
+                    (name.as_str(), action, label)
+                }
+                (None, None, Some(weights)) => {
+                    let all = self.weights(weights)?;
+                    if all.is_empty() {
+                        return Err(Problem::at(weights.span(), "this event changes nothing"));
+                    }
+                    let list: Vec<_> = all.iter().map(|(a, w)| format!("{a}={w}")).collect();
+                    let label = format!("weights {}", list.join(" "));
+                    ("", Action::Weights(all), label)
+                }
+                _ => {
+                    return Err(Problem::at(
+                        e.at.span(),
+                        "an event has `access` and `set`, or `weights` alone",
+                    ));
+                }
+            };
             let at = e.at.get_ref().0;
             if at > self.raw.duration.get_ref().0 && e.every.is_none() {
                 return Err(Problem::at(e.at.span(), "this is after the end of the run"));
@@ -40,11 +61,16 @@ impl Builder<'_> {
             }
             if times > 10_000 {
                 return Err(Problem::at(
-                    e.access.span(),
+                    e.times.as_ref().map_or(e.at.span(), |t| t.span()),
                     "expected at most 10000 repetitions",
                 ));
             }
-            if !accesses.contains(name) {
+            // What the case does not have cannot happen to it.
+            let concerns = match &action {
+                Action::Weights(_) => weighted,
+                _ => accesses.iter().any(|a| a == access),
+            };
+            if !concerns {
                 continue;
             }
             for i in 0..times {
@@ -52,7 +78,7 @@ impl Builder<'_> {
                 if at < duration {
                     out.push(Event {
                         at,
-                        access: name.clone(),
+                        access: access.to_owned(),
                         action: action.clone(),
                         label: label.clone(),
                     });
@@ -63,14 +89,18 @@ impl Builder<'_> {
         Ok(out)
     }
 
-    fn action(&self, e: &RawEvent) -> Result<(Action, String), Problem> {
-        let change = match e.set.get_ref() {
+    fn action(
+        &self,
+        e: &RawEvent,
+        set: &Spanned<Either<String, RawLink>>,
+    ) -> Result<(Action, String), Problem> {
+        let change = match set.get_ref() {
             Either::Short(word) => {
                 if let Some(d) = e.direction
                     && d != Way::Both
                 {
                     return Err(Problem::at(
-                        e.set.span(),
+                        set.span(),
                         "`direction` goes with link properties: an access is up or down as a whole",
                     ));
                 }
@@ -86,7 +116,7 @@ impl Builder<'_> {
                         if let Some(n) = nearest(other, words) {
                             m.push_str(&format!("; did you mean \"{n}\"?"));
                         }
-                        return Err(Problem::at(e.set.span(), m));
+                        return Err(Problem::at(set.span(), m));
                     }
                 };
                 return Ok((action, word.clone()));
@@ -94,11 +124,11 @@ impl Builder<'_> {
             Either::Long(table) => table,
         };
         let mut changes = link::changes(change, self.files).map_err(|mut p| {
-            p.span.get_or_insert(e.set.span());
+            p.span.get_or_insert(set.span());
             p
         })?;
         if changes.is_empty() {
-            return Err(Problem::at(e.set.span(), "this event changes nothing"));
+            return Err(Problem::at(set.span(), "this event changes nothing"));
         }
         if let Some(f) = self.overrides.scale {
             changes.iter_mut().for_each(|c| link::scale_change(c, f));

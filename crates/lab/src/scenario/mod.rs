@@ -18,10 +18,12 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use braid_core::api::WrrMode;
 use braid_core::{AccessKind, Rate};
 use braid_radio::model::wifi::WifiSpec;
 use braid_radio::model::{LinkChange, LinkSpec};
 use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
 
 pub use diagnostic::Diagnostic;
 use files::Files;
@@ -31,7 +33,7 @@ pub use traffic::{Direction, Traffic};
 use crate::summary::PaperFigure;
 
 /// A scenario, checked and with its variants expanded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Scenario {
     /// Its name.
     pub name: String,
@@ -54,7 +56,7 @@ pub struct Scenario {
 }
 
 /// Addressing of the lab's namespaces.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
     /// IPv6 instead of IPv4.
     pub ipv6: bool,
@@ -69,7 +71,7 @@ pub struct Network {
 }
 
 /// One access of a device.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AccessSetup {
     /// Its name.
     pub name: String,
@@ -88,7 +90,7 @@ pub struct AccessSetup {
 }
 
 /// Further devices of one kind, each in a namespace of its own.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bystander {
     /// Name of the kind; the devices are `name-1`, `name-2`, ...
     pub name: String,
@@ -101,7 +103,7 @@ pub struct Bystander {
 }
 
 /// What an event does to an access.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Action {
     /// Carrier lost: the device sees its interface go down.
     Down,
@@ -116,14 +118,16 @@ pub enum Action {
         /// Changes of the uplink.
         up: Vec<LinkChange>,
     },
+    /// New weights of accesses, by name.
+    Weights(BTreeMap<String, f64>),
 }
 
 /// A change of an access at a point in time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// Since the start of the case.
     pub at: Duration,
-    /// The access.
+    /// The access; empty for what concerns them all.
     pub access: String,
     /// What happens.
     pub action: Action,
@@ -132,7 +136,7 @@ pub struct Event {
 }
 
 /// The engine of a case.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Engine {
     /// Plain TCP on one access.
     Tcp {
@@ -154,7 +158,7 @@ impl Engine {
 }
 
 /// Who keeps MPTCP's endpoints in step with accesses that go and come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PathManager {
     /// Nobody: the kernel's in-kernel path manager, as configured at the start.
     #[default]
@@ -165,7 +169,7 @@ pub enum PathManager {
 }
 
 /// One case of one variant: everything that is needed to run it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     /// Name; with variants `variant: case`.
     pub name: String,
@@ -177,6 +181,10 @@ pub struct Case {
     pub engine: Engine,
     /// Packet scheduler; `None`: the engine's default.
     pub scheduler: Option<String>,
+    /// What round robin does when a window is full; `None`: the kernel's default.
+    pub wrr_mode: Option<WrrMode>,
+    /// Segments of a turn of round robin; `None`: the kernel's default.
+    pub num_segments: Option<u8>,
     /// Who keeps MPTCP's endpoints in step with the accesses.
     pub path_manager: PathManager,
     /// Congestion control; `None`: the kernel's default.

@@ -176,8 +176,9 @@ pub(super) struct RawDevice {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawEvent {
     pub(super) at: Spanned<Text<Duration>>,
-    pub(super) access: Spanned<String>,
-    pub(super) set: Spanned<Either<String, RawLink>>,
+    pub(super) access: Option<Spanned<String>>,
+    pub(super) set: Option<Spanned<Either<String, RawLink>>>,
+    pub(super) weights: Option<Spanned<RawWeights>>,
     pub(super) direction: Option<Way>,
     pub(super) every: Option<Spanned<Text<Duration>>>,
     pub(super) times: Option<Spanned<u32>>,
@@ -228,13 +229,16 @@ pub(super) struct RawCase {
     pub(super) accesses: Option<Vec<Spanned<String>>>,
     pub(super) scheduler: Option<Spanned<String>>,
     pub(super) wrr_mode: Option<Spanned<String>>,
+    pub(super) num_segments: Option<Spanned<u8>>,
     pub(super) path_manager: Option<Spanned<String>>,
     pub(super) cc: Option<Spanned<String>>,
-    pub(super) weights: Option<Spanned<IndexMap<String, Number>>>,
+    pub(super) weights: Option<Spanned<RawWeights>>,
     pub(super) traffic: Spanned<RawTraffic>,
     pub(super) duration: Option<Spanned<Text<Duration>>>,
     pub(super) warmup: Option<Spanned<Text<Duration>>>,
 }
+
+pub(super) type RawWeights = IndexMap<String, Number>;
 
 pub(super) type RawTraffic = Either<String, RawTrafficTable>;
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use braid_core::Rate;
+use serde::{Deserialize, Serialize};
 use serde_spanned::Spanned;
 
 use super::diagnostic::{Problem, nearest};
@@ -10,7 +11,7 @@ use super::raw::{RawTraffic, RawTrafficTable, Way};
 use super::text::Either;
 
 /// Direction of the data that is measured. Down is from the proxy to the device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Direction {
     /// Proxy to device.
     #[default]
@@ -33,7 +34,7 @@ impl Direction {
 }
 
 /// What an application does. The fields are those of `docs/traffic.md`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Traffic {
     /// As much as passes, for a time or of a size.
     Bulk {

@@ -21,6 +21,8 @@ pub(super) struct Setup {
     /// The process that forks: with the end of its forking thread, the child
     /// is killed.
     pub(super) parent: Pid,
+    /// Whether the kernel is not to place its memory at random.
+    pub(super) fixed_addresses: bool,
 }
 
 /// Makes `command` run `setup` in the child.
@@ -48,6 +50,13 @@ pub(super) fn prepare(command: &mut Command, setup: Setup) {
                 libc::CLOSE_RANGE_CLOEXEC,
             )
         };
+        if setup.fixed_addresses {
+            // SAFETY: takes no pointers; this value only asks.
+            let persona = unsafe { libc::personality(0xffff_ffff) };
+            let fixed = (persona | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong;
+            // SAFETY: takes no pointers.
+            check(unsafe { libc::personality(fixed) })?;
+        }
         for &fd in &setup.inherit {
             // SAFETY: takes no pointers.
             check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) })?;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -54,6 +54,7 @@ pub struct Spawn<'a> {
     command: Command,
     namespace: Option<&'a Namespace>,
     inherit: Vec<BorrowedFd<'a>>,
+    fixed_addresses: bool,
     sink: Option<LineSink>,
 }
 
@@ -80,6 +81,7 @@ impl<'a> Spawn<'a> {
             command,
             namespace: None,
             inherit: Vec::new(),
+            fixed_addresses: false,
             sink: None,
         }
     }
@@ -99,6 +101,29 @@ impl<'a> Spawn<'a> {
     /// Sets an environment variable.
     pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.command.env(key, value);
+        self
+    }
+
+    /// Gives it no environment but the mark of the run.
+    pub fn no_env(mut self) -> Self {
+        let mark = self.command.get_envs().find(|(k, _)| *k == RUN_VARIABLE);
+        let mark = mark.and_then(|(_, v)| v).map(OsStr::to_owned);
+        self.command.env_clear();
+        if let Some(mark) = mark {
+            self.command.env(RUN_VARIABLE, mark);
+        }
+        self
+    }
+
+    /// Starts it in this directory.
+    pub fn current_dir(mut self, dir: impl AsRef<Path>) -> Self {
+        self.command.current_dir(dir);
+        self
+    }
+
+    /// Keeps the kernel from placing its memory at random.
+    pub fn fixed_addresses(mut self) -> Self {
+        self.fixed_addresses = true;
         self
     }
 
@@ -131,6 +156,7 @@ impl<'a> Spawn<'a> {
             mut command,
             namespace,
             inherit,
+            fixed_addresses,
             sink,
         } = self;
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -139,6 +165,7 @@ impl<'a> Spawn<'a> {
             namespace: namespace.map(AsRawFd::as_raw_fd),
             inherit: inherit.iter().map(AsRawFd::as_raw_fd).collect(),
             parent: getpid(),
+            fixed_addresses,
         };
         child_setup::prepare(&mut command, setup);
         let place = namespace.map_or(String::new(), |n| {

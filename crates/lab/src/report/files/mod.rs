@@ -179,17 +179,7 @@ impl RunDir {
     /// # Errors
     /// It cannot be opened.
     pub fn log(&self) -> Result<RunLog, FilesError> {
-        let path = self.path.join(LOG);
-        let file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(&path)
-            .map_err(|e| FilesError::io("opening", &path, 0, e))?;
-        Ok(RunLog {
-            file,
-            path,
-            start: Instant::now(),
-        })
+        RunLog::open(&self.path.join(LOG))
     }
 
     /// Removes what an earlier run left, or refuses.
@@ -240,6 +230,33 @@ pub struct RunLog {
 }
 
 impl RunLog {
+    /// Opens or makes the file at `path`; its times count from now.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, FilesError> {
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(|e| FilesError::io("opening", path, 0, e))?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            start: Instant::now(),
+        })
+    }
+
+    /// Appends lines of another log, with the times that they have.
+    ///
+    /// # Errors
+    /// No space is left.
+    pub fn copy(&self, lines: &str) -> Result<(), FilesError> {
+        (&self.file)
+            .write_all(lines.as_bytes())
+            .map_err(|e| FilesError::io("writing", &self.path, lines.len() as u64, e))
+    }
+
     /// Appends `text`; further lines of it are indented.
     ///
     /// # Errors

@@ -1,0 +1,140 @@
+//! The files of a run, filled case by case.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::case::Measured;
+use super::{RunOptions, result};
+use crate::error::LabError;
+use crate::report::files::Rows;
+use crate::report::{FilesError, RunDir, RunLog};
+use crate::scenario::{Case, Scenario};
+use crate::summary::{CaseResult, EventRow, Host, Summary, TimelineRow};
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The results, as in `summary.json`.
+    pub summary: Summary,
+    /// The folder of the run's files.
+    pub dir: PathBuf,
+    /// `report.html` in it.
+    pub report: PathBuf,
+}
+
+/// What a run has come to so far, in memory and on disk.
+pub(super) struct Record {
+    dir: RunDir,
+    pub(super) log: Arc<RunLog>,
+    timeline: Rows<TimelineRow>,
+    events: Rows<EventRow>,
+    pub(super) summary: Summary,
+    cases: Vec<Case>,
+}
+
+impl Record {
+    /// Makes the folder and starts its files. `started` names a new folder.
+    pub(super) fn open(
+        scenario: &Scenario,
+        options: &RunOptions,
+        started: SystemTime,
+        summary: Summary,
+    ) -> Result<Self, LabError> {
+        let dir = match &options.out {
+            Some(path) => RunDir::create(path, &options.command),
+            None => {
+                RunDir::create_default(Path::new("out"), &scenario.name, started, &options.command)
+            }
+        }
+        .map_err(files_error)?;
+        dir.write_scenario(&scenario.text).map_err(files_error)?;
+        Ok(Self {
+            log: Arc::new(dir.log().map_err(files_error)?),
+            timeline: dir.timeline().map_err(files_error)?,
+            events: dir.events().map_err(files_error)?,
+            dir,
+            summary,
+            cases: scenario.cases.clone(),
+        })
+    }
+
+    /// Adds the next case, in the order of the scenario, and writes it.
+    pub(super) fn add(&mut self, measured: Measured) -> Result<(), LabError> {
+        self.timeline
+            .append(&measured.timeline)
+            .map_err(files_error)?;
+        self.events.append(&measured.events).map_err(files_error)?;
+        self.summary.cases.push(measured.result);
+        self.summary.host = host(&self.summary.cases);
+        result::add_best_single(&mut self.summary.cases, &self.cases);
+        self.dir
+            .write_summary(&self.summary)
+            .map_err(files_error)
+            .map(drop)
+    }
+
+    /// Makes the report.
+    pub(super) fn finish(self) -> Result<Outcome, LabError> {
+        let report = remake(self.dir.path())?;
+        Ok(Outcome {
+            summary: self.summary,
+            dir: self.dir.path().to_owned(),
+            report,
+        })
+    }
+}
+
+/// A case of which nothing was measured.
+pub(super) fn failed(case: &Case, repeat: u32, error: &LabError) -> Measured {
+    Measured {
+        result: CaseResult {
+            failed: Some(error.to_string()),
+            ..result::blank(case, repeat)
+        },
+        timeline: Vec::new(),
+        events: Vec::new(),
+    }
+}
+
+/// A summary without cases.
+pub(super) fn empty_summary(scenario: &Scenario, clock: &str, started: SystemTime) -> Summary {
+    let mut accesses: Vec<String> = Vec::new();
+    for a in scenario.cases.iter().flat_map(|c| &c.accesses) {
+        if !accesses.contains(&a.name) {
+            accesses.push(a.name.clone());
+        }
+    }
+    Summary {
+        scenario: scenario.name.clone(),
+        clock: clock.into(),
+        seed: scenario.seed,
+        version: env!("CARGO_PKG_VERSION").into(),
+        started: crate::report::files::rfc3339(started),
+        accesses,
+        paper: scenario.paper.clone(),
+        ..Summary::default()
+    }
+}
+
+fn host(cases: &[CaseResult]) -> Host {
+    cases.iter().fold(Host::default(), |h, c| Host {
+        late_wakes: h.late_wakes + c.host.late_wakes,
+        max_late_ms: h.max_late_ms.max(c.host.max_late_ms),
+    })
+}
+
+fn files_error(e: FilesError) -> LabError {
+    match e.exit_status() {
+        2 => LabError::BadInput(e.to_string()),
+        _ => LabError::Failed(e.into()),
+    }
+}
+
+/// Makes `report.html` again from the files of an earlier run; returns its path.
+///
+/// # Errors
+/// [`LabError::BadInput`] if `dir` does not hold a run, or it cannot be written.
+pub fn remake(dir: &Path) -> Result<PathBuf, LabError> {
+    crate::report::remake(dir).map_err(files_error)
+}
