@@ -14,12 +14,13 @@ patience=${PATIENCE:-1800}	# seconds that a guest may take
 say() { printf 'kernel test: %s\n' "$*" >&2; }
 [ -x "$kernel" ] || { say "there is no kernel at $kernel: make kernel"; exit 3; }
 
+set -m			# each guest a process group, to end it whole
 root=$(mktemp -d)
 memory=$root		# where the guests' memory lies: better not on a disk
 [ ! -w /dev/shm ] || memory=/dev/shm
 pids=()
 cleanup() {
-  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+  for pid in "${pids[@]}"; do kill -- "-$pid" 2>/dev/null || true; done
   rm -rf "$root"
 }
 trap cleanup EXIT
@@ -29,11 +30,12 @@ mkdir "$root/proc"
 
 # A guest; its lines but those of the kernel's own start.
 guest() {
-  setarch -R env -i HOME="$root" TMPDIR="$memory" timeout "$patience" "$kernel" mem=512M \
+  { setarch -R env -i HOME="$root" TMPDIR="$memory" timeout "$patience" "$kernel" mem=512M \
     root=/dev/root rootfstype=hostfs rootflags="$root" ro init=/init \
     time-travel=inf-cpu time-travel-start=1700000000000000000 random-seed="$seed" \
-    con=null con0=null,fd:1 ssl=null quiet loglevel=4 norandmaps "$@" </dev/null 2>&1 |
-    sed -uE '/^Core dump limits|^[[:space:]]+(soft|hard) -|^Checking |^reboot: /d' || true
+    con=null con0=null,fd:1 ssl=null quiet loglevel=4 norandmaps "$@" </dev/null 2>&1 ||
+    [ $? != 124 ] || echo "STOPPED after $patience s of wall time (PATIENCE=... for more)"; } |
+    sed -uE '/^Core dump limits|^[[:space:]]+(soft|hard) -|^Checking |^reboot: |^Warning: tempdir/d'
 }
 
 passed() { [ "$(grep -c '^RESULT passed' "$1")" = 1 ]; }
@@ -61,7 +63,7 @@ soak)
     grep -vE '^(AT|RESULT) ' "$log" || true
     passed "$log" || { failed=1; tail -5 "$log" >&2; }
   done
-  [ $failed = 0 ] || { say "some of $count scenarios went wrong; again: SEED=$seed $0 soak COUNT FIRST"; exit 1; }
+  [ $failed = 0 ] || { say "not all of $count scenarios came out right, see above; again: SEED=$seed $0 soak COUNT FIRST"; exit 1; }
   say "$count scenarios, seed $seed: every byte arrived once and in its place"
   ;;
 *)
