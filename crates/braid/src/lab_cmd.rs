@@ -14,12 +14,16 @@ use braid_lab::scenario::{Overrides, Scenario, shipped};
 use braid_lab::topology::{self, PortChoice, Registry};
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::campaign_cmd::{self, CampaignArgs};
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
     /// List the scenarios that come with Braid.
     List,
     /// Run a scenario: print its table and write its files.
     Run(Box<RunArgs>),
+    /// Run a scenario over all combinations of some axes: parallel, resumable.
+    Campaign(CampaignArgs),
     /// Make report.html again from the files of a run.
     Report {
         /// Folder of the run.
@@ -136,6 +140,7 @@ pub(crate) fn run(command: LabCommand) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         LabCommand::Run(args) => lab_run(&args),
+        LabCommand::Campaign(args) => campaign_cmd::run(&args),
         LabCommand::Report { dir, open } => {
             let path = run::remake(&dir)?;
             println!("{}", path.display());

@@ -1,5 +1,7 @@
 //! The `braid` command.
 
+#[cfg(feature = "report")]
+mod campaign_cmd;
 mod children;
 #[cfg(feature = "report")]
 mod lab_cmd;

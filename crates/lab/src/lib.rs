@@ -1,6 +1,8 @@
 //! The lab: turns a scenario into namespaces, emulated radios, traffic,
 //! measurements, a table and a report.
 
+#[cfg(feature = "report")]
+pub mod campaign;
 pub mod error;
 pub mod report;
 pub mod run;

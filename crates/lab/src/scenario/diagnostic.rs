@@ -30,27 +30,27 @@ impl fmt::Display for Diagnostic {
 
 /// A problem at a byte range of the text, before file and line are known.
 #[derive(Clone, Debug)]
-pub(super) struct Problem {
-    pub(super) span: Option<Range<usize>>,
-    pub(super) message: String,
+pub(crate) struct Problem {
+    pub(crate) span: Option<Range<usize>>,
+    pub(crate) message: String,
 }
 
 impl Problem {
-    pub(super) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
+    pub(crate) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
         Self {
             span: Some(span),
             message: message.into(),
         }
     }
 
-    pub(super) fn whole(message: impl Into<String>) -> Self {
+    pub(crate) fn whole(message: impl Into<String>) -> Self {
         Self {
             span: None,
             message: message.into(),
         }
     }
 
-    pub(super) fn in_file(self, file: PathBuf, text: &str) -> Diagnostic {
+    pub(crate) fn in_file(self, file: PathBuf, text: &str) -> Diagnostic {
         Diagnostic {
             file,
             at: self.span.map(|s| line_column(text, s.start)),
@@ -95,7 +95,7 @@ fn explain(message: &str) -> String {
 }
 
 /// The known word most like `given`, if one is close enough to be meant.
-pub(super) fn nearest<'a>(
+pub(crate) fn nearest<'a>(
     given: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

@@ -10,6 +10,7 @@ mod link;
 mod network;
 mod raw;
 mod shipped;
+mod source;
 mod text;
 mod traffic;
 
@@ -26,8 +27,13 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 pub use diagnostic::Diagnostic;
+#[cfg(feature = "report")]
+pub(crate) use diagnostic::{Problem, nearest};
 use files::Files;
 pub use shipped::{Shipped, shipped};
+pub use source::Source;
+#[cfg(feature = "report")]
+pub(crate) use text::Text;
 pub use traffic::{Direction, Traffic};
 
 use crate::summary::PaperFigure;
@@ -225,24 +231,8 @@ impl Scenario {
     /// No such scenario or file, or anything wrong in it: where, what, and
     /// what was expected.
     pub fn load(name_or_path: &str, overrides: &Overrides) -> Result<Self, Diagnostic> {
-        let path = Path::new(name_or_path);
-        let looks_like_a_path =
-            name_or_path.contains('/') || path.extension().is_some_and(|e| e == "toml");
-        if !looks_like_a_path && let Some(s) = shipped::find(name_or_path) {
-            let origin = PathBuf::from(format!("{name_or_path}.toml"));
-            return build::parse(s.text, &origin, &Files::Shipped, overrides);
-        }
-        let text = std::fs::read_to_string(path).map_err(|e| Diagnostic {
-            file: path.to_owned(),
-            at: None,
-            message: if looks_like_a_path {
-                format!("cannot read the scenario: {e}")
-            } else {
-                shipped::no_such(name_or_path)
-            },
-        })?;
-        let dir = path.parent().unwrap_or(Path::new("."));
-        build::parse(&text, path, &Files::In(dir), overrides)
+        let source = Source::open(name_or_path)?;
+        source.parse(&source.text, &source.origin, overrides)
     }
 
     /// Reads a scenario from `text`; `origin` names it in errors, and relative

@@ -9,14 +9,14 @@ use braid_core::units::{parse_bytes, parse_duration};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// A type read from one TOML string.
-pub(super) trait FromText: Sized {
+pub(crate) trait FromText: Sized {
     const EXPECTED: &'static str;
     fn from_text(s: &str) -> Result<Self, String>;
 }
 
 /// A string in the file, read by [`FromText`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Text<T>(pub(super) T);
+pub(crate) struct Text<T>(pub(crate) T);
 
 impl<'de, T: FromText> Deserialize<'de> for Text<T> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
