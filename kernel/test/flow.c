@@ -185,6 +185,7 @@ bool connection_run(struct connection *c, double until_ms)
 		struct pollfd p[2];
 		double now = now_ms(), wake = until_ms;
 		struct timespec wait;
+		long long ns;
 		enum side s;
 
 		if (now >= until_ms)
@@ -201,8 +202,12 @@ bool connection_run(struct connection *c, double until_ms)
 			if (!f->closed && later && f->next_ms < wake)
 				wake = f->next_ms;
 		}
-		wait.tv_sec = (wake - now) / 1e3;
-		wait.tv_nsec = (wake - now - wait.tv_sec * 1e3) * 1e6 + 1;
+		/* A nanosecond more, so that wake has come; in whole numbers,
+		 * or the rest may round to a full second.
+		 */
+		ns = wake > now ? (wake - now) * 1e6 + 1 : 0;
+		wait.tv_sec = ns / 1000000000;
+		wait.tv_nsec = ns % 1000000000;
 		if (ppoll(p, 2, &wait, NULL) < 0)
 			die("ppoll: %s", strerror(errno));
 		for (s = PROXY; s <= DEVICE; s++) {

@@ -96,7 +96,10 @@ impl Stage<'_, '_> {
 
         let stats = self.radio.stats().await?;
         sampler.tick(now(), &stats, None, &schedule.weights);
-        let counters = self.ends.counters(case).await;
+        let counters = self.ends.counters().await;
+        for (end, counters) in &counters {
+            let _ = self.context.log.line(&result::counters_line(end, counters));
+        }
         let traffic = apps.finish()?;
         let inputs = result::Inputs {
             case,
@@ -106,7 +109,7 @@ impl Stage<'_, '_> {
             schedule: &schedule,
             traffic: &traffic,
             stats: &stats,
-            counters: counters.as_ref(),
+            counters: &counters,
             ipv6: self.context.scenario.network.ipv6,
             mtu: self.context.scenario.network.mtu,
         };

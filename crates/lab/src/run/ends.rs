@@ -133,9 +133,15 @@ impl Ends {
         self.sender(case).client.get("/v1/connections").await.ok()
     }
 
-    /// Kernel counters of the sender's namespace.
-    pub(super) async fn counters(&mut self, case: &Case) -> Option<Counters> {
-        self.sender(case).client.get("/v1/counters").await.ok()
+    /// Kernel counters of device and proxy, those that answer, by name.
+    pub(super) async fn counters(&mut self) -> Vec<(&'static str, Counters)> {
+        let mut all = Vec::new();
+        for (name, end) in [("device", &mut self.device), ("proxy", &mut self.proxy)] {
+            if let Ok(counters) = end.client.get::<Counters>("/v1/counters").await {
+                all.push((name, counters));
+            }
+        }
+        all
     }
 }
 

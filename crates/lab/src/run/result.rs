@@ -25,9 +25,20 @@ pub(super) struct Inputs<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) traffic: &'a Traffics,
     pub(super) stats: &'a Stats,
-    pub(super) counters: Option<&'a Counters>,
+    pub(super) counters: &'a [(&'static str, Counters)],
     pub(super) ipv6: bool,
     pub(super) mtu: u32,
+}
+
+/// For the run log: what the kernel counted of TCP and Multipath TCP.
+pub(super) fn counters_line(end: &str, counters: &Counters) -> String {
+    let mut line = format!("counters of {end}:");
+    for (name, value) in &counters.counters {
+        if name.starts_with("MPTcpExt.") || name.starts_with("TcpExt.") {
+            line += &format!(" {name}={value}");
+        }
+    }
+    line
 }
 
 /// A row with what is known before the case has run.
@@ -238,11 +249,12 @@ fn notes(
     if receiver.is_some_and(|rec| rec.window_bytes_received == 0) && r.failed.is_none() {
         r.failed = Some("nothing was received in the measured time".into());
     }
-    let stuck = i
+    // The receiver counts it, and that can be either end.
+    let stuck: u64 = i
         .counters
-        .and_then(|c| c.counters.get("MPTcpExt.NoDSSInWindow"))
-        .copied()
-        .unwrap_or(0);
+        .iter()
+        .filter_map(|(_, c)| c.counters.get("MPTcpExt.NoDSSInWindow"))
+        .sum();
     if stuck > 0 {
         r.notes.push(format!(
             "receive window overrun {stuck} times (NoDSSInWindow)"
