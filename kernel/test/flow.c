@@ -56,12 +56,13 @@ static void fill(unsigned char *buf, enum side side, uint64_t at, size_t len)
 		buf[i] = byte_at(side, at + i);
 }
 
-static int fresh_socket(enum side side)
+static int fresh_socket(enum side side, bool plain)
 {
 	int fd;
 
 	net_enter(side);
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_MPTCP);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+		    plain ? IPPROTO_TCP : IPPROTO_MPTCP);
 	if (fd < 0)
 		die("no MPTCP socket: %s", strerror(errno));
 	return fd;
@@ -87,12 +88,12 @@ bool connection_open(struct connection *c, int port, double limit_ms)
 	proxy.sin_addr.s_addr = inet_addr(PROXY_ADDRESS);
 	own.sin_addr.s_addr = inet_addr("10.77.1.2");
 
-	c->listener = fresh_socket(PROXY);
+	c->listener = fresh_socket(PROXY, c->plain);
 	setsockopt(c->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(c->listener, (void *)&proxy, sizeof(proxy)) || listen(c->listener, 8))
 		die("cannot listen: %s", strerror(errno));
 
-	c->fd[DEVICE] = fresh_socket(DEVICE);
+	c->fd[DEVICE] = fresh_socket(DEVICE, c->plain);
 	c->fd[PROXY] = -1;
 	if (bind(c->fd[DEVICE], (void *)&own, sizeof(own)))
 		die("cannot bind: %s", strerror(errno));

@@ -19,6 +19,7 @@ struct connection {
 	int fd[2];
 	int listener;		/* stays open: later subflows knock there */
 	struct flow from[2];
+	bool plain;		/* TCP instead of MPTCP */
 	const char *wrong;	/* what the receiver found amiss, or NULL */
 };
 

@@ -4,8 +4,10 @@
  *
  *	test=soak first=N count=N seed=N
  *	test=schedulers [only=NAME]
+ *	test=netem rate=MBPS delay=MS queue=PACKETS cc=NAME [warmup=S] [seconds=S]
  */
 #include "net.h"
+#include "netem.h"
 #include "schedulers.h"
 #include "soak.h"
 
@@ -24,6 +26,27 @@ static uint64_t number(const char *name, uint64_t fallback)
 	return text ? strtoull(text, NULL, 0) : fallback;
 }
 
+static double real(const char *name, double fallback)
+{
+	const char *text = getenv(name);
+
+	return text ? strtod(text, NULL) : fallback;
+}
+
+static int run_netem(void)
+{
+	struct netem n = {
+		.rate_mbps = real("rate", 100),
+		.delay_ms = real("delay", 10),
+		.queue = number("queue", 1000),
+		.cc = getenv("cc") ? getenv("cc") : "reno",
+		.warmup_s = real("warmup", 2),
+		.seconds = real("seconds", 10),
+	};
+
+	return netem(&n);
+}
+
 int main(void)
 {
 	const char *test = getenv("test");
@@ -36,8 +59,10 @@ int main(void)
 		failed = soak(number("first", 0), number("count", 100), number("seed", 1));
 	else if (test && !strcmp(test, "schedulers"))
 		failed = schedulers(getenv("only"));
+	else if (test && !strcmp(test, "netem"))
+		failed = run_netem();
 	else
-		die("test=%s is neither soak nor schedulers", test ? test : "");
+		die("test=%s is neither soak nor schedulers nor netem", test ? test : "");
 	printf("RESULT %s\n", failed ? "failed" : "passed");
 	fflush(stdout);
 	reboot(RB_POWER_OFF);

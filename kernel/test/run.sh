@@ -2,6 +2,7 @@
 # Tests the schedulers inside the virtual-clock kernel, as any user:
 #   kernel/test/run.sh schedulers [NAME]        what each scheduler promises
 #   kernel/test/run.sh soak [COUNT [FIRST]]     random scenarios; SEED=1, JOBS=processors
+#   kernel/test/run.sh netem rate=100 delay=10 queue=50 cc=reno   goodput of one path, Mbit/s
 # KERNEL is the kernel to test, .build/kernel/linux if not set.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -66,8 +67,13 @@ soak)
   [ $failed = 0 ] || { say "not all of $count scenarios came out right, see above; again: SEED=$seed $0 soak COUNT FIRST"; exit 1; }
   say "$count scenarios, seed $seed: every byte arrived once and in its place"
   ;;
+netem)
+  guest test=netem "${@:2}" >"$root/log"
+  passed "$root/log" || { cat "$root/log" >&2; say "the transfer over netem failed"; exit 1; }
+  sed -n 's/^NETEM //p' "$root/log"
+  ;;
 *)
-  sed -n '2,5s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,6s/^# \{0,1\}//p' "$0" >&2
   exit 2
   ;;
 esac

@@ -363,3 +363,48 @@ fn a_guest_without_memory_and_one_without_time_say_so() {
         assert!(failed.contains(want), "{failed}");
     }
 }
+
+/// One link by the lab's emulator and by the kernel's netem.
+#[test]
+fn the_emulator_and_netem_agree() {
+    let Some(parts) = parts() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/test/run.sh");
+    // Mbit/s, one-way delay in ms, packets of queue, congestion control.
+    for (rate, delay, queue, cc) in [
+        (10, 25, 20, "cubic"),
+        (20, 5, 10, "cubic"),
+        (50, 20, 100, "reno"),
+        (300, 5, 1000, "bbr"),
+    ] {
+        let link = format!(
+            r#"{{ rate = "{rate} Mbit/s", delay = "{delay} ms", queue = "{queue} packets" }}"#
+        );
+        let scenario = format!(
+            "name = \"one-link\"\nduration = \"12 s\"\nwarmup = \"2 s\"\n\
+             [access.a]\nkind = \"5g\"\ndown = {link}\nup = {link}\n\
+             [[case]]\nname = \"TCP\"\nengine = \"tcp\"\naccess = \"a\"\ncc = \"{cc}\"\ntraffic = \"bulk\"\n"
+        );
+        std::fs::write(dir.path().join("one.toml"), scenario).unwrap();
+        let args = ["lab", "run", "one.toml", "--clock", "virtual", "--out", "o"];
+        let got = braid(dir.path(), &args, &parts);
+        assert_eq!(got.status.code(), Some(0), "{}", text(&got.stderr));
+        let json = std::fs::read(dir.path().join("o/summary.json")).unwrap();
+        let summary: Summary = serde_json::from_slice(&json).unwrap();
+        let ours = summary.cases[0].goodput_mbps;
+
+        let got = Command::new(&script)
+            .arg("netem")
+            .args([format!("rate={rate}"), format!("delay={delay}")])
+            .args([format!("queue={queue}"), format!("cc={cc}")])
+            .env("KERNEL", &parts[0].1)
+            .output()
+            .unwrap();
+        assert!(got.status.success(), "{}", text(&got.stderr));
+        let theirs: f64 = text(&got.stdout).trim().parse().unwrap();
+        assert!(
+            (ours / theirs - 1.0).abs() < 0.01,
+            "{rate} Mbit/s, {delay} ms, {queue} packets, {cc}: {ours} here, {theirs} by netem"
+        );
+    }
+}
