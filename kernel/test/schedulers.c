@@ -1,192 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What each scheduler promises, on networks where the promise can be computed. */
 #include "schedulers.h"
-#include "flow.h"
+#include "promise.h"
+#include "weights.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-static int failed;
-static const char *name;
-
-static void check(bool right, const char *what, ...)
-{
-	va_list args;
-
-	printf("%s %s: ", right ? "ok" : "FAIL", name);
-	va_start(args, what);
-	vprintf(what, args);
-	va_end(args);
-	printf("\n");
-	failed += !right;
-}
-
-static void both(const char *key, const char *value)
-{
-	enum side s;
-
-	for (s = PROXY; s <= DEVICE; s++) {
-		net_enter(s);
-		net_sysctl(key, value);
-	}
-}
-
-/* A bulk transfer down over all paths, as wide as buffers allow. */
-static void begin(struct connection *c, const char *scheduler, int paths,
-		  const struct link *links)
-{
-	int i;
-
-	net_begin(paths, links, 1);
-	both("ipv4/tcp_rmem", "4096 131072 67108864");
-	both("ipv4/tcp_wmem", "4096 65536 67108864");
-	both("mptcp/scheduler", scheduler);
-	for (i = 0; i < paths; i++)
-		net_join(i);
-	memset(c, 0, sizeof(*c));
-	c->from[PROXY].size = 1ULL << 50;
-	c->from[PROXY].chunk = 1 << 17;
-	c->from[DEVICE].size = 1;	/* and nothing more is said up */
-	c->from[DEVICE].chunk = 1;
-	c->from[DEVICE].next_ms = 1e15;
-}
-
-static void start(struct connection *c)
-{
-	if (!connection_open(c, 5000, 10e3))
-		die("%s: no connection", name);
-}
-
-static void end(struct connection *c)
-{
-	if (c->wrong)
-		check(false, "%s", c->wrong);
-	connection_close(c);
-	net_end();
-}
-
-/* IP and Ethernet bytes that went down each path in so long. */
-static void measure(struct connection *c, int paths, double ms, double *bytes)
-{
-	int i;
-
-	for (i = 0; i < paths; i++)
-		bytes[i] = -(double)net_sent_bytes(PROXY, i);
-	connection_run(c, now_ms() + ms);
-	for (i = 0; i < paths; i++)
-		bytes[i] += net_sent_bytes(PROXY, i);
-}
-
-static void check_split(const double *bytes, const double *weights, int paths,
-			const char *what)
-{
-	double all = 0, sum = 0, worst = 0;
-	int i;
-
-	for (i = 0; i < paths; i++) {
-		all += bytes[i];
-		sum += weights[i];
-	}
-	for (i = 0; i < paths; i++)
-		worst = fmax(worst, fabs(bytes[i] / all * sum / weights[i] - 1));
-	check(all > 1e6 && worst < 0.01, "%s: %.3f of it off by at most %.2f %%, %.1f MB",
-	      what, bytes[0] / all, worst * 100, all / 1e6);
-}
-
-static void weights(void)
-{
-	static const struct link links[] = {
-		{ 100, 5, 0, 200 }, { 100, 2, 0, 200 }, { 100, 10, 0, 200 },
-	};
-	static const struct {
-		const char *text;
-		double ratio[3];
-	} tables[] = {
-		{ "1", { 1, 1, 1 } },
-		{ "remote-id=2 1; remote-id=3 2; 3", { 3, 1, 2 } },
-		{ "10.9.0.1:* 10.77.1.2:* 30; * 10.77.2.2 100; 1", { 30, 100, 1 } },
-		{ "10.9.0.1:5000 10.77.1.2 10\n* 10.77.2.2:* 1\n* 7", { 10, 1, 7 } },
-		{ "* 10.77.3.2:* 50; 20", { 20, 20, 50 } },
-	};
-	struct connection c;
-	double bytes[3];
-	unsigned int i;
-
-	name = "wrr strict";
-	for (i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
-		begin(&c, "wrr", 3, links);
-		both("mptcp/rr_cwnd_limited", "0");
-		both("mptcp/weights", tables[i].text);
-		start(&c);
-		connection_run(&c, now_ms() + 1000);
-		measure(&c, 3, 5000, bytes);
-		check_split(bytes, tables[i].ratio, 3, tables[i].text);
-		end(&c);
-	}
-
-	name = "wrr strict, changed live";
-	begin(&c, "wrr", 3, links);
-	both("mptcp/rr_cwnd_limited", "0");
-	start(&c);
-	for (i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
-		net_enter(PROXY);
-		net_sysctl("mptcp/weights", tables[i].text);
-		connection_run(&c, now_ms() + 500);
-		measure(&c, 3, 3000, bytes);
-		check_split(bytes, tables[i].ratio, 3, tables[i].text);
-	}
-	end(&c);
-
-	/* fifty changes a second must not cost throughput */
-	name = "wrr strict, changed often";
-	begin(&c, "wrr", 3, links);
-	both("mptcp/rr_cwnd_limited", "0");
-	start(&c);
-	connection_run(&c, now_ms() + 1000);
-	c.from[PROXY].wait_from_ms = now_ms();
-	for (i = 0; i < 3; i++)
-		bytes[i] = -(double)net_sent_bytes(PROXY, i);
-	for (i = 0; i < 200; i++) {
-		net_enter(PROXY);
-		net_sysctl("mptcp/weights", i & 1 ? "* 10.77.1.2 10; 9" : "* 10.77.2.2 10; 9");
-		connection_run(&c, now_ms() + 20);
-	}
-	for (i = 0; i < 3; i++)
-		bytes[i] += net_sent_bytes(PROXY, i);
-	check_split(bytes, (double[]){ 28.5, 28.5, 27 }, 3, "alternating");
-	check(c.from[PROXY].gap_ms < 30, "longest gap %.1f ms", c.from[PROXY].gap_ms);
-	end(&c);
-}
-
-static void tables(void)
-{
-	static const struct link link = { 10, 1, 0, 10 };
-	static const char *const bad[] = {
-		"x", "id=1", "id=256 1", "id=-1 1", "1 2 3 4", "10.0.0.1:0 1", "10.0.0 1",
-		"10.0.0.1: 1", "[::1 1", "::1 1", "* 65536", "1; ; id 3", "1; 2; 3 x",
-	};
-	static const char *const good[] = {
-		"", "7", " 7 ;\n", "id=0 0", "remote-id=255 65535", "id=1 remote-id=2 * * 3",
-		"[fe80::1]:443 *:80 1; [::ffff:1.2.3.4] 2", "1.2.3.4:* 5.6.7.8:9 10\n* 11",
-	};
-	unsigned int i, refused = 0;
-
-	name = "tables";
-	net_begin(1, &link, 1);
-	net_enter(PROXY);
-	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-		if (!net_sysctl_refused("mptcp/weights", bad[i]))
-			check(false, "accepts '%s'", bad[i]);
-		else
-			refused++;
-	for (i = 0; i < sizeof(good) / sizeof(*good); i++)
-		net_sysctl("mptcp/priorities", good[i]);
-	check(refused == sizeof(bad) / sizeof(*bad), "%u bad ones refused, %u good ones accepted",
-	      refused, i);
-	net_end();
-}
 
 static void round_robin(void)
 {
@@ -196,7 +15,7 @@ static void round_robin(void)
 	struct connection c;
 	double bytes[3];
 
-	name = "rr strict";
+	promise("rr strict");
 	begin(&c, "rr", 3, links);
 	both("mptcp/rr_cwnd_limited", "0");
 	start(&c);
@@ -206,7 +25,7 @@ static void round_robin(void)
 	check(bytes[1] * 8 / 4e6 > 9, "the slowest is full: %.2f of 10 Mbit/s", bytes[1] * 8 / 4e6);
 	end(&c);
 
-	name = "rr work-conserving";
+	promise("rr work-conserving");
 	begin(&c, "rr", 3, links);
 	start(&c);
 	connection_run(&c, now_ms() + 2000);
@@ -227,7 +46,7 @@ static void redundant(void)
 	double bytes[3], most;
 	int lost;
 
-	name = "redundant";
+	promise("redundant");
 	for (lost = -1; lost < 3; lost++) {
 		begin(&c, "redundant", 3, links);
 		c.from[PROXY].chunk = 4000;
@@ -250,7 +69,7 @@ static void redundant(void)
 		end(&c);
 	}
 
-	name = "redundant, bulk";
+	promise("redundant, bulk");
 	begin(&c, "redundant", 3, links);
 	start(&c);
 	connection_run(&c, now_ms() + 2000);
@@ -268,7 +87,7 @@ static void fastest(const char *scheduler)
 	struct connection c;
 	double bytes[2];
 
-	name = scheduler;
+	promise(scheduler);
 	begin(&c, scheduler, 2, links);
 	c.from[PROXY].chunk = 10000;
 	c.from[PROXY].every_ms = 10;		/* 8 Mbit/s of 20 */
@@ -313,7 +132,7 @@ static void blocking(void)
 {
 	double without, repeat, penalty, both_on;
 
-	name = "minrtt with a small window";
+	promise("minrtt with a small window");
 	without = blocked_mbps("0", "0");
 	repeat = blocked_mbps("1", "0");
 	penalty = blocked_mbps("0", "1");
@@ -332,7 +151,7 @@ static void standby(void)
 	struct connection c;
 	double bytes[2];
 
-	name = "active-standby";
+	promise("active-standby");
 	begin(&c, "active-standby", 2, links);
 	both("mptcp/priorities", "* 10.77.1.2 1; 9");
 	start(&c);
@@ -361,7 +180,7 @@ static void priority(void)
 	struct connection c;
 	double bytes[2];
 
-	name = "priority-based";
+	promise("priority-based");
 	begin(&c, "priority-based", 2, links);
 	both("mptcp/priorities", "* 10.77.1.2 1; * 10.77.2.2 2");
 	c.from[PROXY].chunk = 10000;
@@ -407,5 +226,5 @@ int schedulers(const char *only)
 	for (i = 0; i < 3; i++)
 		if (WANTED(by_delay[i]))
 			fastest(by_delay[i]);
-	return failed;
+	return promises_broken();
 }
