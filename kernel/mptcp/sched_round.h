@@ -23,50 +23,99 @@ static inline u64 *round_used(struct mptcp_subflow_context *subflow)
 	return &subflow->sched_priv[0];
 }
 
-static inline u64 round_quota(const struct mptcp_sock *msk,
-			      const struct mptcp_subflow_context *subflow,
-			      bool weighted)
-{
-	u64 segs = READ_ONCE(mptcp_sched_settings((struct sock *)msk)->num_segments);
+/* Only usable subflows of the lowest rank take part. Backups stand back for
+ * others, and a subflow of weight 0 for all others: it gets nothing while any
+ * of them can be used. When none can, it carries everything, as an access does
+ * whatever its percentage when the other is lost (3GPP TS 23.501, 5.32.8). To
+ * leave it alone would leave the connection without anything under way, and
+ * so without anybody to wake it, even once weights change.
+ */
+#define ROUND_BACKUP	1
+#define ROUND_ZERO	2
 
-	return weighted ? segs * mptcp_sched_weight(msk, subflow) : segs;
+static inline u32 round_weight(const struct mptcp_sock *msk,
+			       const struct mptcp_subflow_context *subflow,
+			       bool weighted)
+{
+	return weighted ? mptcp_sched_weight(msk, subflow) : 1;
 }
 
-/* Whose turn it is, or NULL; restart says whether that begins a new round. */
-static inline struct mptcp_subflow_context *
-round_pick(struct mptcp_sock *msk, bool weighted, bool backups, bool *restart)
+static inline u32 round_rank(const struct mptcp_subflow_context *subflow, u32 weight)
 {
-	bool fill = READ_ONCE(mptcp_sched_settings((struct sock *)msk)->cwnd_limited);
+	return (weight ? 0 : ROUND_ZERO) | (sched_backup(subflow) ? ROUND_BACKUP : 0);
+}
+
+static inline u32 round_lowest_rank(const struct mptcp_sock *msk, bool weighted)
+{
+	struct mptcp_subflow_context *subflow;
+	u32 rank, lowest = ROUND_ZERO | ROUND_BACKUP;
+
+	mptcp_for_each_subflow(msk, subflow) {
+		if (!sched_usable(subflow))
+			continue;
+		rank = round_rank(subflow, round_weight(msk, subflow, weighted));
+		lowest = min(lowest, rank);
+		if (!lowest)
+			break;
+	}
+	return lowest;
+}
+
+/* The subflow's segments of a round, 0: it takes no part now. */
+static inline u64 round_quota(const struct mptcp_sock *msk,
+			      struct mptcp_subflow_context *subflow,
+			      bool weighted, u32 rank)
+{
+	const struct mptcp_sched_settings *set = mptcp_sched_settings((struct sock *)msk);
+	u32 weight;
+
+	if (!sched_usable(subflow))
+		return 0;
+	weight = round_weight(msk, subflow, weighted);
+	if (round_rank(subflow, weight) != rank)
+		return 0;
+	if (READ_ONCE(set->cwnd_limited) && !sched_room(mptcp_subflow_tcp_sock(subflow)))
+		return 0;
+	return (u64)READ_ONCE(set->num_segments) * max(weight, 1U);
+}
+
+/* Whose turn it is, or NULL, and what is left of its quota; restart says
+ * whether a new round has to begin.
+ */
+static inline struct mptcp_subflow_context *
+round_pick(const struct mptcp_sock *msk, bool weighted, u32 rank, u64 *left, bool *restart)
+{
 	struct mptcp_subflow_context *subflow, *unused = NULL;
 	bool any = false;
 
 	*restart = false;
-	sched_for_each_usable(msk, subflow, backups) {
-		u64 quota = round_quota(msk, subflow, weighted);
+	mptcp_for_each_subflow(msk, subflow) {
+		u64 quota = round_quota(msk, subflow, weighted, rank);
 
 		if (!quota)
-			continue;
-		if (fill && !sched_room(mptcp_subflow_tcp_sock(subflow)))
 			continue;
 		any = true;
 		if (*round_used(subflow) >= quota)
 			continue;
-		if (*round_used(subflow))
+		if (*round_used(subflow)) {
+			*left = quota - *round_used(subflow);
 			return subflow;
-		if (!unused)
+		}
+		if (!unused) {
 			unused = subflow;
+			*left = quota;
+		}
 	}
 	*restart = any && !unused;
 	return unused;
 }
 
-static inline void round_restart(struct mptcp_sock *msk, bool weighted, bool backups)
+static inline void round_restart(const struct mptcp_sock *msk, bool weighted, u32 rank)
 {
-	bool fill = READ_ONCE(mptcp_sched_settings((struct sock *)msk)->cwnd_limited);
 	struct mptcp_subflow_context *subflow;
 
-	sched_for_each_usable(msk, subflow, backups)
-		if (!fill || sched_room(mptcp_subflow_tcp_sock(subflow)))
+	mptcp_for_each_subflow(msk, subflow)
+		if (round_quota(msk, subflow, weighted, rank))
 			*round_used(subflow) = 0;
 }
 
@@ -74,18 +123,18 @@ static inline int round_get_subflow(struct mptcp_sock *msk,
 				    struct mptcp_sched_data *data, bool weighted)
 {
 	struct mptcp_subflow_context *subflow;
-	bool backups, restart;
-	u64 left;
-	u32 room;
+	bool restart;
+	u32 rank, room;
+	u64 left = 0;
 
 	if (data->reinject)
 		return sched_reinject(msk);
 
-	backups = sched_backups_only(msk);
-	subflow = round_pick(msk, weighted, backups, &restart);
+	rank = round_lowest_rank(msk, weighted);
+	subflow = round_pick(msk, weighted, rank, &left, &restart);
 	if (restart) {
-		round_restart(msk, weighted, backups);
-		subflow = round_pick(msk, weighted, backups, &restart);
+		round_restart(msk, weighted, rank);
+		subflow = round_pick(msk, weighted, rank, &left, &restart);
 	}
 	if (!subflow)
 		return -EINVAL;
@@ -94,8 +143,6 @@ static inline int round_get_subflow(struct mptcp_sock *msk,
 	room = sched_room(mptcp_subflow_tcp_sock(subflow));
 	if (!room)
 		return -EINVAL;
-
-	left = round_quota(msk, subflow, weighted) - *round_used(subflow);
 	return sched_take(msk, subflow, min_t(u64, left, room));
 }
 

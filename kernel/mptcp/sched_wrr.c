@@ -2,7 +2,7 @@
 /* Weighted round robin: net.mptcp.rr_num_segments times its weight to each
  * subflow in turn (Navarro-Ortiz et al., Sensors 2024, 24, 6022, section 5).
  * Weights are net.mptcp.weights, and count from the next segment after they
- * change. A subflow with weight 0 gets nothing.
+ * change. A subflow with weight 0 gets nothing unless there is no other.
  */
 #include "sched_round.h"
 

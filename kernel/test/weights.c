@@ -70,9 +70,94 @@ static void ratios(void)
 	end(&c);
 }
 
+/* The least that is to be seen of 20 Mbit/s in 2 s, and the most where nothing
+ * but the tail of what went before is to be seen.
+ */
+#define MUCH	(18e6 / 8 * 2)
+#define LITTLE	20e3
+
+/* Weight 0 is the last resort: nothing while another can be used, all if not. */
+static void zero_among_others(const char *limited)
+{
+	static const struct link links[] = {
+		{ 20, 5, 0, 100 }, { 20, 8, 0, 100 },
+	};
+	const struct link dark = { 20, 8, 1, 100 };
+	struct connection c;
+	double bytes[2];
+
+	begin(&c, "wrr", 2, links);
+	both("mptcp/rr_cwnd_limited", limited);
+	both("mptcp/weights", "* 10.77.1.2 0; 5");
+	start(&c);
+	connection_run(&c, now_ms() + 1000);
+	measure(&c, 2, 2000, bytes);
+	check(bytes[0] < LITTLE && bytes[1] > MUCH, "nothing beside another: %.3f and %.3f MB",
+	      bytes[0] / 1e6, bytes[1] / 1e6);
+	net_shape(1, &dark);
+	connection_run(&c, now_ms() + 3000);
+	measure(&c, 2, 2000, bytes);
+	check(bytes[0] > MUCH, "all when the other is lost: %.3f MB", bytes[0] / 1e6);
+	net_shape(1, &links[1]);
+	connection_run(&c, now_ms() + 8000);
+	measure(&c, 2, 2000, bytes);
+	check(bytes[0] < LITTLE && bytes[1] > MUCH, "nothing when it is back: %.3f and %.3f MB",
+	      bytes[0] / 1e6, bytes[1] / 1e6);
+	net_backup(1, true);
+	connection_run(&c, now_ms() + 1000);
+	measure(&c, 2, 2000, bytes);
+	check(bytes[0] < LITTLE && bytes[1] > MUCH, "nothing beside a backup: %.3f and %.3f MB",
+	      bytes[0] / 1e6, bytes[1] / 1e6);
+	end(&c);
+}
+
+static void zero_everywhere(void)
+{
+	static const struct link links[] = {
+		{ 20, 5, 0, 100 }, { 20, 8, 0, 100 },
+	};
+	struct connection c;
+	double bytes[2];
+
+	begin(&c, "wrr", 2, links);
+	both("mptcp/rr_cwnd_limited", "0");
+	both("mptcp/weights", "0");
+	start(&c);
+	connection_run(&c, now_ms() + 1000);
+	measure(&c, 2, 3000, bytes);
+	check_split(bytes, (double[]){ 1, 1 }, 2, "all of weight 0");
+	end(&c);
+
+	/* nothing is under way that could wake the sender later */
+	begin(&c, "wrr", 1, links);
+	c.from[PROXY].chunk = 2000;
+	c.from[PROXY].every_ms = 100;
+	start(&c);
+	c.from[PROXY].next_ms = now_ms();
+	connection_run(&c, now_ms() + 1050);
+	net_enter(PROXY);
+	net_sysctl("mptcp/weights", "* 10.77.1.2 0");
+	connection_run(&c, now_ms() + 1000);
+	check(c.from[PROXY].got == c.from[PROXY].sent && c.from[PROXY].sent > 20 * 2000,
+	      "the only path, set to 0 while idle: %lu of %lu bytes", c.from[PROXY].got,
+	      c.from[PROXY].sent);
+	end(&c);
+}
+
+static void zero(void)
+{
+	promise("wrr strict, weight 0");
+	zero_among_others("0");
+	promise("wrr work-conserving, weight 0");
+	zero_among_others("1");
+	promise("wrr, weight 0 only");
+	zero_everywhere();
+}
+
 void weights(void)
 {
 	ratios();
+	zero();
 }
 
 void tables(void)
