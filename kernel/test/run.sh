@@ -6,7 +6,7 @@
 # KERNEL is the kernel to test, .build/kernel/linux if not set.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-kernel=${KERNEL:-$here/../../.build/kernel/linux}
+kernel=$(realpath -m "${KERNEL:-$here/../../.build/kernel/linux}")
 seed=${SEED:-1}
 jobs=${JOBS:-$(nproc)}
 batch=500		# scenarios of a guest; a failure repeats with its batch
@@ -17,7 +17,7 @@ say() { printf 'kernel test: %s\n' "$*" >&2; }
 
 set -m			# each guest a process group, to end it whole
 root=$(mktemp -d)
-memory=$root		# where the guests' memory lies: better not on a disk
+memory=.		# where the guests' memory lies: better not on a disk
 [ ! -w /dev/shm ] || memory=/dev/shm
 pids=()
 cleanup() {
@@ -26,13 +26,15 @@ cleanup() {
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
-mkdir "$root/proc"
-"${CC:-cc}" -O2 -Wall -Wextra -Wno-unused-parameter -static -o "$root/init" "$here"/*.c -lm
+mkdir -p "$root/root/proc"
+ln -s "$kernel" "$root/linux"
+"${CC:-cc}" -O2 -Wall -Wextra -Wno-unused-parameter -static -o "$root/root/init" "$here"/*.c -lm
 
-# A guest; its lines but those of the kernel's own start.
+# A guest; its lines but those of the kernel's own start. No path of the host is
+# in its command line, which is part of its randomness: a run would not repeat.
 guest() {
-  { setarch -R env -i HOME="$root" TMPDIR="$memory" timeout "$patience" "$kernel" mem=512M \
-    root=/dev/root rootfstype=hostfs rootflags="$root" ro init=/init \
+  { cd "$root" && setarch -R env -i HOME=. TMPDIR="$memory" timeout "$patience" ./linux mem=512M \
+    hostfs=/proc/self/cwd root=/dev/root rootfstype=hostfs rootflags=root ro init=/init \
     time-travel=inf-cpu time-travel-start=1700000000000000000 random-seed="$seed" \
     con=null con0=null,fd:1 ssl=null quiet loglevel=4 norandmaps "$@" </dev/null 2>&1 ||
     [ $? != 124 ] || echo "STOPPED after $patience s of wall time (PATIENCE=... for more)"; } |
