@@ -64,6 +64,11 @@ impl Buffers {
         &mut self.spare
     }
 
+    /// The same, to exchange it for another of [`LARGE`] bytes.
+    pub(crate) fn spare_box(&mut self) -> &mut Box<[u8]> {
+        &mut self.spare
+    }
+
     /// Keeps the packet in the spare buffer, for `link`; returns its handle.
     /// `None` when the memory for packets is used up.
     pub(crate) fn keep(&mut self, packet: Packet, link: usize) -> Option<u32> {

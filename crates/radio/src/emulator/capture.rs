@@ -63,12 +63,13 @@ impl Capture {
         })
     }
 
-    /// Records the packets of `span`, delivered over `link`.
-    pub(crate) fn record(&mut self, link: usize, held: &Held, span: Span) {
+    /// Records the packets of `span`, delivered over `link` in `ahead` nanoseconds.
+    pub(crate) fn record(&mut self, link: usize, held: &Held, span: Span, ahead: u64) {
         let Some(sender) = &self.sender else { return };
         let time_ns = clock_gettime(ClockId::CLOCK_REALTIME)
             .map(|t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
-            .unwrap_or(0);
+            .unwrap_or(0)
+            .saturating_add(ahead);
         for i in span.first..span.end {
             let (n, payload) = held.packet.headers(
                 &held.buf,

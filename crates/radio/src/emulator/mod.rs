@@ -6,7 +6,9 @@
 //! whenever nothing is due. See `docs/emulator.md`.
 
 mod adopt;
+mod ahead;
 pub mod api;
+mod batch;
 mod buffers;
 mod capture;
 mod checksum;
@@ -21,6 +23,7 @@ mod outbox;
 mod packet;
 mod port;
 mod realtime;
+mod ring;
 mod run;
 mod segment;
 mod simulated;

@@ -50,20 +50,40 @@ impl LinkIo {
         link
     }
 
+    /// The receiving host did not take `packets`.
+    pub(super) fn refused(&mut self, packets: u64, e: Errno) {
+        let s = &mut self.stats;
+        match e {
+            Errno::EIO | Errno::ENETDOWN | Errno::ENXIO | Errno::ENODEV | Errno::EBADFD => {
+                s.drop_down += packets;
+            }
+            Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM => s.drop_full += packets,
+            e => {
+                if s.drop_refused == 0 {
+                    eprintln!(
+                        "emulator: {}: the receiving host refused a write of {packets} packets: {e}; such packets are counted, the first one is said",
+                        self.name
+                    );
+                }
+                s.drop_refused += packets;
+            }
+        }
+    }
+
     pub(crate) fn set_reserve(&mut self, d: Duration) {
         self.reserve = u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
     }
 }
 
 /// Packets on their way out.
-struct Due {
+pub(super) struct Due {
     /// When the loop means to write them (`CLOCK_MONOTONIC`).
-    at: u64,
+    pub(super) at: u64,
     /// When that should have happened at last.
-    intended: u64,
+    pub(super) intended: u64,
     /// Whether the link has a reserve.
     compensated: bool,
-    span: Span,
+    pub(super) span: Span,
 }
 
 /// Packets that are due, and how they are written.
@@ -72,10 +92,12 @@ pub(crate) struct Outbox {
     pub(crate) links: Vec<LinkIo>,
     pub(crate) lateness: Lateness,
     pub(crate) capture: Option<Capture>,
-    checksums: Checksums,
+    pub(super) checksums: Checksums,
     pub(crate) compensation: Compensation,
     /// In order of time.
-    due: VecDeque<Due>,
+    pub(super) due: VecDeque<Due>,
+    /// Handed over, see [`Outbox::batch`].
+    pub(super) handed: Vec<Span>,
     headers: Box<HeaderBuf>,
 }
 
@@ -95,6 +117,7 @@ impl Outbox {
             checksums,
             compensation,
             due: VecDeque::with_capacity(4096),
+            handed: Vec::new(),
             headers: Box::new([0; MAX_HEADER + ETHERNET_LEN]),
         }
     }
@@ -147,7 +170,7 @@ impl Outbox {
                 headers: &mut self.headers,
             };
             if let Some(capture) = &mut self.capture {
-                capture.record(held.link, held, span);
+                capture.record(held.link, held, span, 0);
             }
             match self.checksums {
                 Checksums::Partial => writer.write(held, (span.first, span.end), link),
@@ -228,20 +251,7 @@ impl Writer<'_> {
         s.writes += 1;
         match result {
             Ok(()) => s.written_packets += packets,
-            Err(Errno::EIO | Errno::ENETDOWN | Errno::ENXIO | Errno::ENODEV | Errno::EBADFD) => {
-                s.drop_down += packets;
-            }
-            Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM) => s.drop_full += packets,
-            Err(e) => {
-                if s.drop_refused == 0 {
-                    eprintln!(
-                        "emulator: {}: the receiving host refused a packet of {} bytes ({packets} on the wire): {e}; such packets are counted, the first one is said",
-                        link.name,
-                        p.end - p.ip
-                    );
-                }
-                s.drop_refused += packets;
-            }
+            Err(e) => link.refused(packets, e),
         }
     }
 }

@@ -28,6 +28,27 @@ pub(crate) enum Read {
     Gone(Errno),
 }
 
+impl Read {
+    /// What the kernel's answer means.
+    pub(crate) fn from_result(result: nix::Result<usize>) -> Self {
+        match result {
+            Ok(0) => Self::Gone(Errno::ENODEV),
+            Ok(n) => Self::Bytes(n),
+            // A packet socket says once that its interface went down and
+            // works on when that is up again.
+            Err(
+                Errno::EAGAIN
+                | Errno::EINTR
+                | Errno::ENETDOWN
+                | Errno::EIO
+                | Errno::ENOBUFS
+                | Errno::ENOMEM,
+            ) => Self::Empty,
+            Err(e) => Self::Gone(e),
+        }
+    }
+}
+
 impl Port {
     pub(crate) fn new(fd: OwnedFd, framing: Framing) -> Self {
         Self { fd, framing }
@@ -40,17 +61,10 @@ impl Port {
     /// Reads one super-packet with its virtio-net header.
     pub(crate) fn read(&self, buf: &mut [u8]) -> Read {
         loop {
-            return match read(&self.fd, buf) {
-                Ok(0) => Read::Gone(Errno::ENODEV),
-                Ok(n) => Read::Bytes(n),
-                Err(Errno::EINTR) => continue,
-                // A packet socket says once that its interface went down and
-                // works on when that is up again.
-                Err(
-                    Errno::EAGAIN | Errno::ENETDOWN | Errno::EIO | Errno::ENOBUFS | Errno::ENOMEM,
-                ) => Read::Empty,
-                Err(e) => Read::Gone(e),
-            };
+            match read(&self.fd, buf) {
+                Err(Errno::EINTR) => {}
+                result => return Read::from_result(result),
+            }
         }
     }
 

@@ -69,7 +69,7 @@ pub(crate) struct Loop {
     pub(crate) stop: bool,
     pub(super) epoll: Epoll,
     alarm: Alarm,
-    inputs: Inputs,
+    pub(super) inputs: Inputs,
 }
 
 impl Loop {
@@ -128,7 +128,7 @@ impl Loop {
         let mut events = [EpollEvent::empty(); 64];
         while !self.stop {
             self.turns += 1;
-            let next = self.next_event();
+            let next = self.next_event(self.out.slack());
             let busy = next.is_some_and(|t| t <= monotonic_ns());
             if !busy {
                 self.alarm.set(next).context("cannot set the timer")?;
@@ -157,9 +157,9 @@ impl Loop {
         Ok(())
     }
 
-    /// When there is something to do if nothing comes (`CLOCK_MONOTONIC`).
-    pub(super) fn next_event(&self) -> Option<u64> {
-        let slack = self.out.slack();
+    /// When there is something to do if nothing comes (`CLOCK_MONOTONIC`) and
+    /// the models are asked `slack` after they have something to say.
+    pub(super) fn next_event(&self, slack: u64) -> Option<u64> {
         let former = self.former.as_ref().and_then(Generation::next_event);
         [
             self.models.next_event().map(|t| t.saturating_add(slack)),

@@ -19,6 +19,10 @@ const TUNSETIFF: u32 = 0x4004_54ca;
 const TUNSETOFFLOAD: u32 = 0x4004_54d0;
 const TUNSETVNETHDRSZ: u32 = 0x4004_54d8;
 const TUNSETCARRIER: u32 = 0x4004_54e2;
+/// Of the virtual clock's kernel only (`kernel/patches`).
+const TUNSETTIMED: u32 = 0x4004_54f0;
+/// Length of a virtio-net header and the packet's time behind it.
+pub(crate) const TIMED_LEN: usize = 24;
 const TUN_F_CSUM: u32 = 0x01;
 const TUN_F_TSO4: u32 = 0x02;
 const TUN_F_TSO6: u32 = 0x04;
@@ -133,6 +137,13 @@ pub fn create(name: &str) -> Result<Tun, TunError> {
 /// The kernel's, if `fd` is no TUN device or older than Linux 4.20.
 pub fn set_carrier(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     pass_int(&fd, TUNSETCARRIER, libc::c_int::from(on))
+}
+
+/// Has times exchanged with each packet: when it was sent, and when it is to be
+/// received. They stand behind the virtio-net header, [`TIMED_LEN`] in all.
+pub(crate) fn set_timed(fd: BorrowedFd<'_>) -> io::Result<()> {
+    pass_int(&fd, TUNSETTIMED, 1)?;
+    pass_int(&fd, TUNSETVNETHDRSZ, TIMED_LEN as libc::c_int)
 }
 
 /// An ioctl that reads an int from memory.
