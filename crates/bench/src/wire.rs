@@ -90,6 +90,7 @@ impl Wire {
             epoch_ns: None,
             paths,
             media: Vec::new(),
+            backhauls: Vec::new(),
             verify: false,
             pcap: None,
             tuning: Tuning::default(),

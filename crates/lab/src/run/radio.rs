@@ -167,6 +167,7 @@ fn config(
         epoch_ns: None,
         paths,
         media,
+        backhauls: Vec::new(),
         verify: false,
         pcap: None,
         tuning: Tuning {

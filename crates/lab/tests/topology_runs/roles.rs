@@ -132,6 +132,7 @@ fn transfer(registry: &Path, ports: &str) -> anyhow::Result<()> {
         epoch_ns: None,
         paths: cpe.accesses.iter().map(path).collect(),
         media: Vec::new(),
+        backhauls: Vec::new(),
         verify: false,
         pcap: None,
         tuning: Tuning::default(),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::model::LinkSpec;
 use crate::model::wifi::WifiSpec;
+use crate::model::{LinkSpec, RateSpec};
 
 /// A run of the emulator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub struct EmulatorConfig {
     /// Media that links share.
     #[serde(default)]
     pub media: Vec<MediumConfig>,
+    /// Lines that links go through.
+    #[serde(default)]
+    pub backhauls: Vec<BackhaulConfig>,
     /// Complete every checksum here instead of leaving them to the receiving
     /// kernel, which then checks every byte. Costs processor time: each packet
     /// is written on its own.
@@ -91,6 +94,20 @@ pub struct MediumConfig {
     pub wifi: WifiSpec,
     /// What contends for it.
     pub stations: Vec<StationConfig>,
+}
+
+/// A line that several links go through, with one queue and one rate together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackhaulConfig {
+    /// Unique among the backhauls.
+    pub name: String,
+    /// Its capacity. The links' own rate is to be the same, so that their limits
+    /// in time and their capacity are right.
+    pub rate: RateSpec,
+    /// The links, such as `lte.down`; a link goes through one backhaul and is
+    /// then on no medium.
+    pub links: Vec<String>,
 }
 
 /// A device's uplink, or an access point with the downlinks of its devices.
@@ -169,16 +186,18 @@ impl EmulatorConfig {
                 }
             }
         }
+        let known = |link: &str| {
+            link.rsplit_once('.').is_some_and(|(path, way)| {
+                names.iter().any(|n| *n == path) && matches!(way, "up" | "down")
+            })
+        };
         let mut media = HashSet::new();
         let mut taken = HashSet::new();
         for m in &self.media {
             ensure!(media.insert(&m.name), "two media are called \"{}\"", m.name);
             for l in m.stations.iter().flat_map(|s| &s.links) {
-                let known = l.link.rsplit_once('.').is_some_and(|(path, dir)| {
-                    names.iter().any(|n| *n == path) && matches!(dir, "up" | "down")
-                });
                 ensure!(
-                    known,
+                    known(&l.link),
                     "medium \"{}\": there is no link \"{}\"",
                     m.name,
                     l.link
@@ -188,6 +207,24 @@ impl EmulatorConfig {
                     "medium \"{}\": link \"{}\" is already on a medium",
                     m.name,
                     l.link
+                );
+            }
+        }
+        let mut backhauls = HashSet::new();
+        for b in &self.backhauls {
+            let name = &b.name;
+            ensure!(
+                backhauls.insert(name),
+                "two backhauls are called \"{name}\""
+            );
+            b.rate
+                .check()
+                .with_context(|| format!("backhaul \"{name}\""))?;
+            for l in &b.links {
+                ensure!(known(l), "backhaul \"{name}\": there is no link \"{l}\"");
+                ensure!(
+                    taken.insert(l),
+                    "backhaul \"{name}\": link \"{l}\" is already on a medium or behind a backhaul"
                 );
             }
         }
@@ -237,6 +274,7 @@ mod tests {
                 {"name": "ap", "links": [{"link": "wifi.down"}]},
                 {"name": "sta", "links": [{"link": "wifi.up", "phy_mbps": 6.0}]},
             ]}],
+            "backhauls": [{"name": "core", "rate": {"constant": 1000}, "links": ["nr.down"]}],
         });
         edit(&mut json);
         let c: EmulatorConfig = serde_json::from_value(json)?;
@@ -255,7 +293,7 @@ mod tests {
     #[test]
     fn bad_ones_say_what_is_wrong() {
         type Edit = fn(&mut serde_json::Value);
-        let cases: [(Edit, &str); 8] = [
+        let cases: [(Edit, &str); 10] = [
             (|c| c["paths"] = serde_json::json!([]), "no paths"),
             (
                 |c| c["paths"][1]["name"] = "nr".into(),
@@ -280,6 +318,14 @@ mod tests {
             (
                 |c| c["media"][0]["stations"][1]["links"][0]["link"] = "wifi.down".into(),
                 "already on a medium",
+            ),
+            (
+                |c| c["backhauls"][0]["links"][0] = "lte.up".into(),
+                "backhaul \"core\": there is no link \"lte.up\"",
+            ),
+            (
+                |c| c["backhauls"][0]["links"][0] = "wifi.up".into(),
+                "already on a medium or behind a backhaul",
             ),
             (|c| c["speed"] = 1.into(), "unknown field `speed`"),
         ];

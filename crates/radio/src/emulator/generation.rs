@@ -52,6 +52,10 @@ impl Generation {
             let stations = m.stations.iter().map(station).collect();
             network.add_medium(&m.name, Box::new(medium), stations);
         }
+        for b in &config.backhauls {
+            let links: Vec<LinkId> = b.links.iter().filter_map(|l| network.link(l)).collect();
+            network.add_backhaul(&b.rate, &links);
+        }
         Ok(Self {
             network,
             ids,

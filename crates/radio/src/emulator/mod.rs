@@ -44,7 +44,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 pub use client::Client;
 pub use config::{
-    EmulatorConfig, MediumConfig, PathConfig, PortConfig, PortKind, StationConfig,
+    BackhaulConfig, EmulatorConfig, MediumConfig, PathConfig, PortConfig, PortKind, StationConfig,
     StationLinkConfig, Tuning,
 };
 pub use realtime::fifo;

@@ -47,6 +47,15 @@ impl Service {
     }
 }
 
+/// What waits for the same server in the queues of other links.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Beside {
+    /// Packets and their bytes.
+    pub(super) waiting: (u64, u64),
+    /// Packets that go into service at once.
+    pub(super) direct: u32,
+}
+
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) queue: Queue,
@@ -61,7 +70,7 @@ pub(super) struct Link {
     pub(super) overhead: u32,
     pub(super) outage: InFlight,
     pub(super) up: bool,
-    /// Whether a medium serves the queue.
+    /// Whether a medium or a backhaul serves the queue.
     pub(super) shared: bool,
     /// From when the server is free.
     pub(super) free: Time,
@@ -98,8 +107,8 @@ impl Link {
         }
     }
 
-    /// Takes in `train`, which arrives at `now`.
-    pub(super) fn enqueue(&mut self, now: Time, train: Train, sink: &mut dyn Sink) {
+    /// Takes in `train`, which arrives at `now`, `beside` what waits elsewhere.
+    pub(super) fn enqueue(&mut self, now: Time, train: Train, beside: Beside, sink: &mut dyn Sink) {
         if train.packets == 0 {
             return;
         }
@@ -115,7 +124,7 @@ impl Link {
             self.stats.discard(all, DropCause::LinkDown, sink);
             return;
         }
-        let mut direct = 0;
+        let mut direct = beside.direct;
         if self.up && !self.shared && self.queue.is_empty() && self.free <= now {
             if self.free < now {
                 self.server.idle();
@@ -136,7 +145,8 @@ impl Link {
             let first = self.on_wire(train.packet_bytes(0).into(), 1);
             direct = u32::from(self.server.begin(now, first) == Some(now));
         }
-        let (limit, ahead) = (self.limit_at(now), self.service.waiting(now));
+        let (limit, own) = (self.limit_at(now), self.service.waiting(now));
+        let ahead = (own.0 + beside.waiting.0, own.1 + beside.waiting.1);
         let end = self.queue.push(train, now, limit, ahead, direct);
         if end < train.packets {
             let over = Span {
@@ -182,6 +192,12 @@ impl Link {
             up: self.up,
             ..self.stats
         }
+    }
+
+    /// Bytes of the packet at the head of the queue.
+    pub(super) fn head_bytes(&self) -> Option<u64> {
+        let head = self.queue.head()?;
+        Some(head.train.packet_bytes(head.first).into())
     }
 
     pub(super) fn on_wire(&self, bytes: u64, packets: u32) -> u64 {

@@ -4,6 +4,7 @@
 //! exactly once through a [`Sink`]: delivered at the far end, or discarded with
 //! a cause.
 
+mod backhaul;
 mod change;
 mod check;
 mod codel;

@@ -5,10 +5,11 @@ use std::fmt;
 use braid_core::Time;
 use serde::{Deserialize, Serialize};
 
-use super::link::Link;
+use super::backhaul::Backhaul;
+use super::link::{Beside, Link, codel};
 use super::medium::{Medium, MediumStats};
 use super::shared::{Station, View};
-use super::spec::{LinkChange, LinkSpec};
+use super::spec::{LinkChange, LinkSpec, RateSpec};
 use super::stats::LinkStats;
 use super::train::{DropCause, Sink, Span, Train};
 
@@ -43,6 +44,9 @@ pub struct Network {
     /// The medium and station of each link that has one.
     places: Vec<Option<(usize, usize)>>,
     media: Vec<Shared>,
+    /// The backhaul of each link that has one.
+    behind: Vec<Option<usize>>,
+    backhauls: Vec<Backhaul>,
 }
 
 struct Shared {
@@ -73,6 +77,8 @@ impl Network {
             events: Vec::new(),
             places: Vec::new(),
             media: Vec::new(),
+            behind: Vec::new(),
+            backhauls: Vec::new(),
         }
     }
 
@@ -83,6 +89,7 @@ impl Network {
         self.names.push(name.to_owned());
         self.events.push(Time::MAX);
         self.places.push(None);
+        self.behind.push(None);
         id
     }
 
@@ -114,6 +121,25 @@ impl Network {
         });
     }
 
+    /// Sends `links` through one line of `rate`, in place of their own: their
+    /// packets leave it in order of arrival, each link's limit is held against
+    /// what waits in all of them, and if the first link has CoDel, one CoDel
+    /// manages them all. Their own rate only says what a limit in time means;
+    /// delay, loss and outages stay theirs. A link belongs to one backhaul or
+    /// medium; to be called before traffic starts.
+    pub fn add_backhaul(&mut self, rate: &RateSpec, links: &[LinkId]) {
+        let b = self.backhauls.len();
+        let indices: Vec<usize> = links.iter().map(|l| l.0 as usize).collect();
+        let known = |i: &usize| *i < self.links.len();
+        let indices: Vec<usize> = indices.into_iter().filter(known).collect();
+        for &i in &indices {
+            self.links[i].shared = true;
+            self.behind[i] = Some(b);
+        }
+        let codel = indices.first().and_then(|&i| codel(self.links[i].limit));
+        self.backhauls.push(Backhaul::new(rate, codel, indices));
+    }
+
     /// The link called `name`.
     pub fn link(&self, name: &str) -> Option<LinkId> {
         let i = self.names.iter().position(|n| n == name)?;
@@ -142,7 +168,15 @@ impl Network {
         if let Some((m, _)) = place {
             self.run_medium(m, now, sink);
         }
-        self.links[i].enqueue(now, train, sink);
+        let mut beside = Beside::default();
+        if let Some(backhaul) = self.behind[i].and_then(|b| self.backhauls.get_mut(b)) {
+            backhaul.commit(now, &mut self.links, sink);
+            beside = backhaul.beside(i, train.packet_bytes(0).into(), now, &self.links);
+        }
+        self.links[i].enqueue(now, train, beside, sink);
+        if let Some(b) = self.behind[i] {
+            self.run_backhaul(b, now, sink);
+        }
         self.update(i);
         if let Some((m, s)) = place {
             self.media[m].stations[s].settle(&self.links);
@@ -157,14 +191,21 @@ impl Network {
         loop {
             let (link, at) = first(self.events.iter().copied());
             let (medium, medium_at) = first(self.media.iter().map(|m| m.event));
-            if at.min(medium_at) > now || at.min(medium_at) == Time::MAX {
+            let (backhaul, backhaul_at) = first(self.backhauls.iter().map(|b| b.event));
+            let next = at.min(medium_at).min(backhaul_at);
+            if next > now || next == Time::MAX {
                 return;
             }
-            if medium_at <= at {
+            if backhaul_at == next {
+                self.run_backhaul(backhaul, next, sink);
+            } else if medium_at == next {
                 self.step_medium(medium, sink);
             } else {
                 self.links[link].advance(at, sink);
                 self.update(link);
+                if let Some(b) = self.behind[link] {
+                    self.backhauls[b].plan(&self.links);
+                }
             }
         }
     }
@@ -173,7 +214,9 @@ impl Network {
     /// before. Past where advance is late.
     pub fn next_event(&self) -> Option<Time> {
         let events = self.events.iter().copied();
-        let next = events.chain(self.media.iter().map(|m| m.event)).min()?;
+        let media = self.media.iter().map(|m| m.event);
+        let backhauls = self.backhauls.iter().map(|b| b.event);
+        let next = events.chain(media).chain(backhauls).min()?;
         (next < Time::MAX).then_some(next)
     }
 
@@ -186,9 +229,15 @@ impl Network {
         let Some(place) = self.places.get(i).copied() else {
             return;
         };
+        if let Some(b) = self.behind[i] {
+            self.run_backhaul(b, now, sink);
+        }
         let had_taken = self.links[i].has_taken();
         self.links[i].apply(now, change, sink);
         self.update(i);
+        if let Some(b) = self.behind[i] {
+            self.run_backhaul(b, now, sink);
+        }
         if let Some((m, s)) = place {
             if had_taken && !self.links[i].has_taken() {
                 let links = &self.media[m].stations[s].links;
@@ -236,6 +285,15 @@ impl Network {
 
     fn update(&mut self, link: usize) {
         self.events[link] = self.links[link].next_event().unwrap_or(Time::MAX);
+    }
+
+    /// Has backhaul `b` serve what it does by `now`.
+    fn run_backhaul(&mut self, b: usize, now: Time, sink: &mut dyn Sink) {
+        self.backhauls[b].commit(now, &mut self.links, sink);
+        for k in 0..self.backhauls[b].links().len() {
+            self.update(self.backhauls[b].links()[k]);
+        }
+        self.backhauls[b].plan(&self.links);
     }
 
     /// Brings medium `m` up to `now`, event by event.

@@ -8,13 +8,14 @@ use super::codel::{HeadPacket, Standing};
 use super::line::Flight;
 use super::link::{Link, Service};
 use super::queue::{Queue, Waiting, fit};
+use super::rate::Server;
 use super::stats::LinkStats;
 use super::train::{DropCause, Sink, Span};
 
 /// Packets that are served together and arrive together take at most this
 /// much of the link's time: small beside any delay that matters, long enough
 /// that a fast link needs few wake-ups and writes.
-const CHUNK: Duration = Duration::from_micros(200);
+pub(super) const CHUNK: Duration = Duration::from_micros(200);
 
 impl Link {
     /// When the next service begins.
@@ -38,30 +39,18 @@ impl Link {
         }
     }
 
-    /// Serves packets of the train at the head of the queue from `start` on,
-    /// for up to [`CHUNK`]; at least one packet, and at delivery opportunities
-    /// all that leave in the same millisecond.
+    /// Serves a [`chunk`] from `start` on.
     fn serve_chunk(&mut self, start: Time, sink: &mut dyn Sink) {
-        let Some(head) = self.queue.head() else {
-            return;
-        };
-        let first = self.on_wire(head.train.packet_bytes(head.first).into(), 1);
-        let until = (start + CHUNK).max(self.server.finish(start, first).unwrap_or(start));
-        let room = self.server.room(start, until);
-        let end = fit(&head.train, head.first, head.end, room, self.overhead);
-        let n = (end - head.first).max(1);
-        let Some(chunk) = self.queue.pop(n) else {
-            return;
-        };
-        let wire = self.on_wire(chunk.bytes(), chunk.packets());
-        let end = self.server.serve(start, wire);
-        self.served(Service {
+        if let Some((packets, service)) = chunk(
+            &mut self.queue,
+            &mut self.server,
+            self.overhead,
             start,
-            end,
-            packets: chunk.packets().into(),
-            bytes: chunk.bytes(),
-        });
-        self.depart(chunk, end, sink);
+            CHUNK,
+        ) {
+            self.served(service);
+            self.depart(packets, service.end, sink);
+        }
     }
 
     /// [`Link::serve_chunk`] under CoDel, which looks at every packet at the
@@ -174,6 +163,34 @@ impl Link {
             });
         }
     }
+}
+
+/// Serves packets of the train at the head of `queue` from `start` on, for up
+/// to `length`; at least one packet, and at delivery opportunities all that
+/// leave in the same millisecond. `None`: the queue is empty.
+pub(super) fn chunk(
+    queue: &mut Queue,
+    server: &mut Server,
+    overhead: u32,
+    start: Time,
+    length: Duration,
+) -> Option<(Waiting, Service)> {
+    let head = queue.head()?;
+    let wire = |bytes: u64, packets: u32| bytes + u64::from(overhead) * u64::from(packets);
+    let first = wire(head.train.packet_bytes(head.first).into(), 1);
+    let until = (start + length).max(server.finish(start, first).unwrap_or(start));
+    let room = server.room(start, until);
+    let end = fit(&head.train, head.first, head.end, room, overhead);
+    let n = (end - head.first).max(1);
+    let packets = queue.pop(n)?;
+    let end = server.serve(start, wire(packets.bytes(), packets.packets()));
+    let service = Service {
+        start,
+        end,
+        packets: packets.packets().into(),
+        bytes: packets.bytes(),
+    };
+    Some((packets, service))
 }
 
 /// The queue of a link as CoDel sees it.

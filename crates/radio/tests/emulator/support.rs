@@ -247,6 +247,7 @@ fn build(
             up,
         }],
         media: Vec::new(),
+        backhauls: Vec::new(),
         verify: false,
         pcap: None,
         tuning: Tuning::default(),

@@ -6,6 +6,7 @@ use braid_core::{Rate, Time};
 
 use super::{DropCause, LinkId, LinkSpec, Network, RateSpec, Sink, Span, Train};
 
+mod backhaul;
 mod exact;
 mod load;
 mod media;

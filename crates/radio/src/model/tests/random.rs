@@ -190,15 +190,36 @@ fn balance(s: &LinkStats) -> u64 {
     s.queue_packets + s.in_flight_packets + s.out_packets + s.drops.total()
 }
 
-/// Runs `steps`, then lets everything drain; over Wi-Fi, the last link up.
-fn run(specs: &[LinkSpec], steps: &[Step], seed: u64, wifi: bool, polls: Polls) -> Log {
+/// What the links share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Common {
+    Nothing,
+    /// Wi-Fi, the last link up.
+    Wifi,
+    /// The first two go through one line.
+    Backhaul,
+}
+
+fn common() -> impl Strategy<Value = Common> {
+    prop_oneof![
+        Just(Common::Nothing),
+        Just(Common::Wifi),
+        Just(Common::Backhaul)
+    ]
+}
+
+/// Runs `steps`, then lets everything drain.
+fn run(specs: &[LinkSpec], steps: &[Step], seed: u64, common: Common, polls: Polls) -> Log {
     let mut net = Network::new(seed);
     let links: Vec<LinkId> = specs
         .iter()
         .enumerate()
         .map(|(i, spec)| net.add_link(&format!("link {i}"), spec))
         .collect();
-    if wifi {
+    if common == Common::Backhaul {
+        net.add_backhaul(&mbps(20), &links[..2]);
+    }
+    if common == Common::Wifi {
         let spec = serde_json::from_str(r#"{"standard": "802.11n"}"#).unwrap();
         let at = |i: usize| StationLink {
             link: links[i],
@@ -259,8 +280,8 @@ fn sorted(mut log: Log) -> Log {
 
 proptest! {
     #[test]
-    fn every_packet_comes_out_once((specs, steps) in any_run(true), seed: u64, wifi: bool) {
-        let log = run(&specs, &steps, seed, wifi, Polls::Every(777_777));
+    fn every_packet_comes_out_once((specs, steps) in any_run(true), seed: u64, common in common()) {
+        let log = run(&specs, &steps, seed, common, Polls::Every(777_777));
         let mut seen: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
         let dropped = log.dropped.iter().map(|(s, _)| s);
         for s in log.delivered.iter().map(|(_, s)| s).chain(dropped) {
@@ -283,8 +304,8 @@ proptest! {
     }
 
     #[test]
-    fn packets_stay_in_order((specs, steps) in any_run(false), seed: u64, wifi: bool) {
-        let log = run(&specs, &steps, seed, wifi, Polls::Late);
+    fn packets_stay_in_order((specs, steps) in any_run(false), seed: u64, common in common()) {
+        let log = run(&specs, &steps, seed, common, Polls::Late);
         let link_of: HashMap<u32, usize> = steps
             .iter()
             .filter_map(|(_, link, op)| match op {
@@ -300,11 +321,11 @@ proptest! {
 
     #[test]
     fn the_outcome_does_not_depend_on_when_it_is_asked_for(
-        (specs, steps) in any_run(true), seed: u64, wifi: bool, every in 1000u64..3_000_000,
+        (specs, steps) in any_run(true), seed: u64, common in common(), every in 1000u64..3_000_000,
     ) {
-        let late = sorted(run(&specs, &steps, seed, wifi, Polls::Late));
-        let exact = sorted(run(&specs, &steps, seed, wifi, Polls::Exact));
+        let late = sorted(run(&specs, &steps, seed, common, Polls::Late));
+        let exact = sorted(run(&specs, &steps, seed, common, Polls::Exact));
         prop_assert_eq!(&late, &exact);
-        prop_assert_eq!(&late, &sorted(run(&specs, &steps, seed, wifi, Polls::Every(every))));
+        prop_assert_eq!(&late, &sorted(run(&specs, &steps, seed, common, Polls::Every(every))));
     }
 }
