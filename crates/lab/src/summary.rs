@@ -91,6 +91,13 @@ pub struct CaseResult {
     pub share: BTreeMap<String, f64>,
     /// The same, in packets.
     pub packet_share: BTreeMap<String, f64>,
+    /// Payload that each other device got in the measured time, Mbit/s, from the
+    /// bytes on its links.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub others_mbps: BTreeMap<String, f64>,
+    /// What this device got of what it and the others got together, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_of_all: Option<f64>,
     /// One-way latency, ms: RTT/2 for request-response, receiver minus sender
     /// time for paced traffic, `None` for bulk.
     pub latency_ms: Option<Percentiles>,

@@ -220,6 +220,42 @@ pub(crate) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
             share(c, order, true)
         }
     });
+    add(
+        "share\nof all",
+        "share of all devices' goodput",
+        2,
+        Right,
+        &|c| {
+            let s = c.spread(|r| r.share_of_all)?;
+            Some(Text {
+                range: (s.n > 1)
+                    .then(|| format!("{}–{}", percent(s.min, true), percent(s.max, true))),
+                ..Text::new(percent(s.median, true))
+            })
+        },
+    );
+    add(
+        "others\nMbit/s",
+        "goodput of the other devices",
+        4,
+        Right,
+        &|c| {
+            let first = &c.first().others_mbps;
+            let total = c.median(|r| Some(r.others_mbps.values().sum()))?;
+            let lines: Vec<String> = match first.len() {
+                0 => return None,
+                1..=4 => first
+                    .keys()
+                    .filter_map(|n| {
+                        let mbps = c.median(|r| r.others_mbps.get(n).copied())?;
+                        Some(format!("{} {}", plain(n), short(mbps)))
+                    })
+                    .collect(),
+                n => vec![format!("{} of {n}", short(total))],
+            };
+            Some(Text::new(lines.join("\n")))
+        },
+    );
     add("channel\nbusy", "channel busy time", 4, Right, &|c| {
         let media = c.media();
         let lines: Vec<String> = media

@@ -228,6 +228,7 @@ async fn bystanders(context: &Context<'_>, case: &Case, topology: &Topology) -> 
                 .context("the topology lacks a bystander")?;
             let transport = match traffic {
                 Traffic::Cbr { udp: true, .. } => Transport::Udp,
+                _ if b.mptcp => Transport::Mptcp,
                 _ => Transport::Tcp,
             };
             let mut spec = spec(
@@ -236,9 +237,11 @@ async fn bystanders(context: &Context<'_>, case: &Case, topology: &Topology) -> 
                 transport,
                 case,
             );
+            spec.cc.clone_from(&b.cc);
             // Until after the end of what is measured.
             spec.duration += Duration::from_secs(5);
-            let local = from.accesses.first().map(|a| a.device.addr);
+            let first = from.accesses.first().map(|a| a.device.addr);
+            let local = first.filter(|_| !b.mptcp);
             let (server, client) =
                 pair(context, topology, &from.namespace, &name, spec, local).await?;
             apps.extend([server, client]);

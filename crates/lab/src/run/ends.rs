@@ -14,7 +14,7 @@ use super::child::{Lines, log_sink, wait_ready, write_json};
 use super::client::Client;
 use crate::error::LabError;
 use crate::scenario::{Case, Direction, Engine, PathManager};
-use crate::topology::{Child, Namespace, Spawn, Topology};
+use crate::topology::{Access, Child, Device, Namespace, Spawn, Topology};
 
 struct End {
     // Kept for its drop, which ends the process.
@@ -27,6 +27,8 @@ pub(super) struct Ends {
     device: End,
     proxy: End,
     accesses: Vec<String>,
+    /// Of the bystanders that use MPTCP; they keep what they were given.
+    _others: Vec<End>,
 }
 
 impl Ends {
@@ -55,7 +57,9 @@ impl Ends {
             .map(|a| json!({ "name": a.name, "kind": a.kind, "address": a.device.addr }))
             .collect();
         let engine = case.engine.as_str();
-        let proxy = json!({ "role": "proxy", "engine": engine, "accesses": at_proxy });
+        let others = others(case, topology);
+        let at_the_proxy = if others.is_empty() { engine } else { "mptcp" };
+        let proxy = json!({ "role": "proxy", "engine": at_the_proxy, "accesses": at_proxy });
         // A connection cannot return to the access it began on with a full mesh
         // (see docs/mptcp.md); with one proxy address both give the same subflows.
         let full_mesh = case.path_manager == PathManager::Kernel;
@@ -66,11 +70,16 @@ impl Ends {
         // The proxy first: it has to allow what the device will join.
         let proxy = start(context, "proxy", &topology.proxy, &proxy).await?;
         let device = start(context, DEVICE, &device.namespace, &cpe).await?;
+        let mut started = Vec::new();
+        for (other, config) in others {
+            started.push(start(context, &other.name, &other.namespace, &config).await?);
+        }
         let accesses = case.accesses.iter().map(|a| a.name.clone()).collect();
         let mut ends = Self {
             device,
             proxy,
             accesses,
+            _others: started,
         };
         ends.schedule(case).await?;
         Ok(ends)
@@ -143,6 +152,27 @@ impl Ends {
         }
         all
     }
+}
+
+/// The bystanders that use MPTCP, with what their ends are told.
+fn others<'a>(case: &Case, topology: &'a Topology) -> Vec<(&'a Device, serde_json::Value)> {
+    let users = case.bystanders.iter().filter(|b| b.mptcp);
+    let names = users.flat_map(|b| (1..=b.count).map(|i| format!("{}-{i}", b.name)));
+    let devices = names.filter_map(|n| topology.device(&n));
+    let config = |d: &Device| {
+        let access = |a: &Access| {
+            json!({
+                "name": a.name, "kind": a.kind, "interface": a.device.name,
+                "address": a.device.addr,
+            })
+        };
+        let accesses: Vec<_> = d.accesses.iter().map(access).collect();
+        json!({
+            "role": "device", "engine": "mptcp", "proxy": topology.service,
+            "full_mesh": true, "accesses": accesses,
+        })
+    };
+    devices.map(|d| (d, config(d))).collect()
 }
 
 async fn start(

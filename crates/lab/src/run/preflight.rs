@@ -3,7 +3,7 @@
 use braid_mptcp::support::Support;
 
 use crate::error::LabError;
-use crate::scenario::{Engine, Scenario};
+use crate::scenario::{Case, Engine, Scenario};
 
 /// Congestion controls that only Braid's own kernel has.
 const OWN: [&str; 4] = ["lia", "olia", "balia", "wvegas"];
@@ -11,14 +11,16 @@ const OWN: [&str; 4] = ["lia", "olia", "balia", "wvegas"];
 /// Fails before anything is built where no case can run.
 pub(super) fn preflight(scenario: &Scenario) -> Result<(), LabError> {
     let support = Support::detect();
-    if scenario.cases.iter().any(|c| c.engine == Engine::Mptcp) {
+    let mptcp = |c: &Case| c.engine == Engine::Mptcp || c.bystanders.iter().any(|b| b.mptcp);
+    if scenario.cases.iter().any(mptcp) {
         support.require().map_err(missing)?;
     }
     for case in &scenario.cases {
         if let Some(name) = &case.scheduler {
             support.require_scheduler(name).map_err(missing)?;
         }
-        if let Some(cc) = &case.cc {
+        let others = case.bystanders.iter().filter(|b| b.count > 0);
+        for cc in case.cc.iter().chain(others.filter_map(|b| b.cc.as_ref())) {
             support.require_congestion_control(cc).map_err(missing)?;
         }
     }

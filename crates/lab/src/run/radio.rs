@@ -6,10 +6,11 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use braid_core::Time;
 use braid_radio::emulator::api::{CapacityQuery, Stats};
 use braid_radio::emulator::{
-    Client, EmulatorConfig, MediumConfig, PathConfig, StationConfig, StationLinkConfig, Tuning,
+    BackhaulConfig, Client, EmulatorConfig, MediumConfig, PathConfig, StationConfig,
+    StationLinkConfig, Tuning,
 };
-use braid_radio::model::LinkChange;
 use braid_radio::model::wifi::WifiSpec;
+use braid_radio::model::{LinkChange, LinkSpec};
 
 use super::Context;
 use super::DEVICE;
@@ -139,6 +140,7 @@ fn config(
 ) -> Result<EmulatorConfig> {
     let mut paths = Vec::new();
     let mut members: Vec<Member<'_>> = Vec::new();
+    let mut backhauls: Vec<BackhaulConfig> = Vec::new();
     for device in &topology.devices {
         for access in &device.accesses {
             let setup = setup_of(case, &device.name, &access.name)?;
@@ -149,6 +151,11 @@ fn config(
                     path: name.clone(),
                     setup,
                 });
+            }
+            if let Some(b) = &setup.backhaul {
+                for (way, link) in [("down", &setup.down), ("up", &setup.up)] {
+                    go_through(&mut backhauls, format!("{b}.{way}"), link, &name, way);
+                }
             }
             paths.push(path(name, access, setup));
         }
@@ -167,7 +174,7 @@ fn config(
         epoch_ns: None,
         paths,
         media,
-        backhauls: Vec::new(),
+        backhauls,
         verify: false,
         pcap: None,
         tuning: Tuning {
@@ -175,6 +182,25 @@ fn config(
             ..Tuning::default()
         },
     })
+}
+
+/// Has the link `path.way` go through the backhaul `name`, whose rate it bears.
+fn go_through(
+    backhauls: &mut Vec<BackhaulConfig>,
+    name: String,
+    link: &LinkSpec,
+    path: &str,
+    way: &str,
+) {
+    let link_name = format!("{path}.{way}");
+    match backhauls.iter_mut().find(|b| b.name == name) {
+        Some(b) => b.links.push(link_name),
+        None => backhauls.push(BackhaulConfig {
+            name,
+            rate: link.rate.clone(),
+            links: vec![link_name],
+        }),
+    }
 }
 
 struct Member<'a> {

@@ -37,6 +37,12 @@ async fn run_all(
     progress: &mut dyn Progress,
 ) -> Result<Outcome, LabError> {
     let interrupt = interrupts()?;
+    if let Some(name) = scenario.network.module_parameters.keys().next() {
+        return Err(LabError::BadInput(format!(
+            "`module_parameters` sets {name}, which belongs to the whole machine: \
+             run this scenario with --clock virtual, where the kernel is its own"
+        )));
+    }
     preflight(scenario)?;
     let started = SystemTime::now();
     let mut summary = empty_summary(scenario, "real", started);

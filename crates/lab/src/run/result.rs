@@ -1,5 +1,6 @@
 //! From counters and reports to the row of a case.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -75,6 +76,7 @@ pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult
     r.cpu_seconds = i.traffic.cpu_seconds;
     shares(&mut r, i, from, to);
     r.goodput_mbps = goodput(i, receiver, &r);
+    others(&mut r, i, from, to);
     if has_ceiling(&case.traffic) {
         r.ceiling_mbps = ceiling(i, radio, from, to).await?;
         r.efficiency = r
@@ -157,11 +159,39 @@ fn goodput(i: &Inputs<'_>, receiver: Option<&TrafficReport>, r: &CaseResult) -> 
     }
 }
 
+/// Goodput of each bystander, as [`goodput`] of a command, and what the
+/// measured device got of everything.
+fn others(r: &mut CaseResult, i: &Inputs<'_>, from: Time, to: Time) {
+    let (bytes, span) = i.sampler.others(from, to);
+    if span.is_zero() {
+        return;
+    }
+    for b in &i.case.bystanders {
+        let Some(traffic) = &b.traffic else { continue };
+        let mptcp = b.mptcp;
+        for n in 1..=b.count {
+            let name = format!("{}-{n}", b.name);
+            let ip = bytes.get(&name).copied().unwrap_or_default();
+            let mbps = ip as f64 * 8.0 * payload(i, traffic, mptcp) / span.as_secs_f64() / 1e6;
+            r.others_mbps.insert(name, mbps);
+        }
+    }
+    let all = r.goodput_mbps + r.others_mbps.values().sum::<f64>();
+    if !r.others_mbps.is_empty() && all > 0.0 {
+        r.share_of_all = Some(r.goodput_mbps / all);
+    }
+}
+
 fn fraction(i: &Inputs<'_>) -> f64 {
-    let transport = match (&i.case.engine, &i.case.traffic) {
-        (_, Traffic::Cbr { udp: true, .. }) => Transport::Udp,
-        (Engine::Tcp { .. }, _) => Transport::Tcp,
-        (Engine::Mptcp, _) => Transport::Mptcp,
+    payload(i, &i.case.traffic, i.case.engine == Engine::Mptcp)
+}
+
+/// Payload / IP packet.
+fn payload(i: &Inputs<'_>, traffic: &Traffic, mptcp: bool) -> f64 {
+    let transport = match (traffic, mptcp) {
+        (Traffic::Cbr { udp: true, .. }, _) => Transport::Udp,
+        (_, false) => Transport::Tcp,
+        (_, true) => Transport::Mptcp,
     };
     transport.payload_fraction(i.mtu, if i.ipv6 { 40 } else { 20 })
 }
@@ -175,6 +205,7 @@ async fn ceiling(i: &Inputs<'_>, radio: &Radio, from: Time, to: Time) -> Result<
         return Ok(None);
     }
     let mut bits = 0.0;
+    let mut lines = BTreeSet::new();
     for access in &i.case.accesses {
         let used = match &i.case.engine {
             Engine::Tcp { access: only } => *only == access.name,
@@ -185,6 +216,12 @@ async fn ceiling(i: &Inputs<'_>, radio: &Radio, from: Time, to: Time) -> Result<
         }
         if access.medium.is_some() {
             return Ok(None);
+        }
+        // What accesses share is there once.
+        if let Some(line) = &access.backhaul
+            && !lines.insert(line)
+        {
+            continue;
         }
         for link in data_links(&access.name, i.case.traffic.direction()) {
             match radio

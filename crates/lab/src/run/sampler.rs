@@ -1,11 +1,13 @@
 //! The timeline: counters of links and subflows, ten times a second.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use braid_core::Time;
 use braid_core::api::{Connections, Subflow};
 use braid_radio::emulator::api::Stats;
 
+use super::radio::path_name;
 use crate::scenario::{Case, Direction};
 use crate::summary::TimelineRow;
 
@@ -55,6 +57,8 @@ pub(super) struct Sampler {
     rows: Vec<TimelineRow>,
     /// Link counters per access at each tick, from which windows are cut.
     counts: Vec<(Time, BTreeMap<String, Count>)>,
+    /// Bytes of each bystander at each tick.
+    others: Vec<BTreeMap<String, u64>>,
     busy: BTreeMap<String, (Time, f64)>,
 }
 
@@ -66,6 +70,7 @@ impl Sampler {
             start,
             rows: Vec::new(),
             counts: Vec::new(),
+            others: Vec::new(),
             busy: BTreeMap::new(),
         }
     }
@@ -114,6 +119,7 @@ impl Sampler {
             now.insert(access.name.clone(), c);
         }
         self.counts.push((t, now));
+        self.others.push(others(&self.case, stats));
     }
 
     /// Fraction of the interval in which each medium was busy.
@@ -133,26 +139,47 @@ impl Sampler {
         out
     }
 
+    /// Numbers of the ticks nearest to two times; `None` for the start, before
+    /// which nothing was counted: the models start at zero.
+    fn ticks(&self, from: Time, to: Time) -> Option<(Option<usize>, usize)> {
+        let away = |i: &usize, t: Time| {
+            let at = self.counts[*i].0;
+            if at > t { at.since(t) } else { t.since(at) }
+        };
+        let nearest = |t: Time| (0..self.counts.len()).min_by_key(|i| away(i, t));
+        let first = match from.since(self.start).is_zero() {
+            true => None,
+            false => nearest(from),
+        };
+        Some((first, nearest(to)?))
+    }
+
+    /// IP bytes of each bystander between two times, from the nearest ticks,
+    /// and the time between those.
+    pub(super) fn others(&self, from: Time, to: Time) -> (BTreeMap<String, u64>, Duration) {
+        let Some((first, last)) = self.ticks(from, to) else {
+            return (BTreeMap::new(), Duration::ZERO);
+        };
+        let start = first.map_or(self.start, |i| self.counts[i].0);
+        let before = |name: &String| first.and_then(|i| self.others[i].get(name)).copied();
+        let bytes = self.others[last].iter().map(|(name, bytes)| {
+            let b = before(name).unwrap_or_default();
+            (name.clone(), bytes.saturating_sub(b))
+        });
+        (bytes.collect(), self.counts[last].0.since(start))
+    }
+
     /// Bytes and packets per access between two times, from the nearest ticks.
     pub(super) fn window(&self, from: Time, to: Time) -> BTreeMap<String, (u64, u64)> {
-        let nearest = |t: Time| {
-            self.counts
-                .iter()
-                .min_by_key(|c| if c.0 > t { c.0.since(t) } else { t.since(c.0) })
-        };
-        // Before the first tick nothing was counted: the models start at zero.
-        let first = if from.since(self.start).is_zero() {
-            None
-        } else {
-            nearest(from)
-        };
-        let Some((_, last)) = nearest(to) else {
+        let Some((first, last)) = self.ticks(from, to) else {
             return BTreeMap::new();
         };
-        last.iter()
+        self.counts[last]
+            .1
+            .iter()
             .map(|(name, c)| {
                 let b = first
-                    .and_then(|f| f.1.get(name))
+                    .and_then(|i| self.counts[i].1.get(name))
                     .copied()
                     .unwrap_or_default();
                 (
@@ -169,6 +196,24 @@ impl Sampler {
     pub(super) fn into_rows(self) -> Vec<TimelineRow> {
         self.rows
     }
+}
+
+/// Bytes that each bystander has sent or got so far, as its traffic goes.
+fn others(case: &Case, stats: &Stats) -> BTreeMap<String, u64> {
+    let mut out = BTreeMap::new();
+    for b in &case.bystanders {
+        let Some(traffic) = &b.traffic else { continue };
+        for i in 1..=b.count {
+            let device = format!("{}-{i}", b.name);
+            let counts = b.accesses.iter().map(|a| {
+                let path = path_name(&device, &a.name);
+                count(stats, &path, traffic.direction()).bytes
+            });
+            let bytes = counts.sum();
+            out.insert(device, bytes);
+        }
+    }
+    out
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -10,7 +10,7 @@ use serde_spanned::Spanned;
 use super::diagnostic::{Diagnostic, Problem, nearest};
 use super::files::Files;
 use super::raw::{RawAccess, RawChange, RawLink, RawScenario, RawVariant};
-use super::{AccessSetup, Bystander, Case, Overrides, Scenario, link, network, traffic};
+use super::{AccessSetup, Bystander, Case, Overrides, Scenario, backhaul, link, network, traffic};
 use crate::summary::PaperFigure;
 
 pub(super) fn parse(
@@ -59,6 +59,9 @@ impl Builder<'_> {
             ));
         }
         let media = self.media()?;
+        for (name, b) in &raw.backhaul {
+            backhaul::check(name, b)?;
+        }
         let mut cases = Vec::new();
         if raw.variant.is_empty() {
             self.cases_of(None, &mut cases)?;
@@ -174,6 +177,7 @@ impl Builder<'_> {
                 "access \"{name}\" shares a medium, which sets its rate: remove `rate` and `trace`"
             )));
         }
+        let (down, up) = self.behind(name, raw, down, up)?;
         let build = |raw: &RawLink, way: &str| -> Result<_, Problem> {
             let mut spec = link::link_spec(raw, self.files, own_rate).map_err(|mut p| {
                 p.message = format!("access \"{name}\", {way}: {}", p.message);
@@ -189,10 +193,40 @@ impl Builder<'_> {
             kind: raw.kind,
             medium: raw.medium.as_ref().map(|m| m.get_ref().clone()),
             phy_rate: raw.phy_rate.as_ref().map(|r| r.get_ref().0),
+            backhaul: raw.backhaul.as_ref().map(|b| b.get_ref().clone()),
             backup: raw.backup.unwrap_or(false),
             down: build(&down, "down")?,
             up: build(&up, "up")?,
         })
+    }
+
+    /// The links of access `name` with rate and queue of its backhaul, if it
+    /// has one.
+    fn behind(
+        &self,
+        name: &str,
+        raw: &RawAccess,
+        down: RawLink,
+        up: RawLink,
+    ) -> Result<(RawLink, RawLink), Problem> {
+        let Some(b) = &raw.backhaul else {
+            return Ok((down, up));
+        };
+        if let Some(m) = &raw.medium {
+            return Err(Problem::at(
+                b.span().start.max(m.span().start)..b.span().end.max(m.span().end),
+                "both `medium` and `backhaul` are given: keep one",
+            ));
+        }
+        let key = backhaul::not_its_own(&down).or(backhaul::not_its_own(&up));
+        if let Some(key) = key {
+            return Err(Problem::at(
+                b.span(),
+                format!("access \"{name}\" goes through a backhaul, which sets `{key}`: remove it"),
+            ));
+        }
+        let line = self.backhaul(b)?;
+        Ok((down.merged(&line.0), up.merged(&line.1)))
     }
 
     fn bystanders(&self, variant: Option<&RawVariant>) -> Result<Vec<Bystander>, Problem> {
@@ -219,6 +253,14 @@ impl Builder<'_> {
                 ));
             }
             let traffic = d.traffic.as_ref().map(traffic::traffic).transpose()?;
+            let mptcp = match &d.engine {
+                None => false,
+                Some(e) => match e.get_ref().as_str() {
+                    "tcp" => false,
+                    "mptcp" => true,
+                    _ => return Err(unknown(e, "engine", ["tcp", "mptcp"])),
+                },
+            };
             if d.access.is_empty() {
                 return Err(Problem::at(
                     span,
@@ -235,6 +277,8 @@ impl Builder<'_> {
                 count,
                 accesses,
                 traffic,
+                mptcp,
+                cc: d.cc.as_ref().map(|c| c.get_ref().clone()),
             });
         }
         Ok(out)

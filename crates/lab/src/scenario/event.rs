@@ -8,7 +8,7 @@ use super::build::{Builder, no_access};
 use super::diagnostic::{Problem, nearest};
 use super::raw::{RawEvent, RawLink, Way};
 use super::text::Either;
-use super::{Action, Event, link};
+use super::{Action, Event, backhaul, link};
 
 impl Builder<'_> {
     pub(super) fn events(
@@ -27,6 +27,17 @@ impl Builder<'_> {
                         return Err(Problem::at(access.span(), no_access(name, known)));
                     }
                     let (action, label) = self.action(e, set)?;
+                    if self.raw.access.get_ref()[name].backhaul.is_some()
+                        && let Either::Long(table) = set.get_ref()
+                        && let Some(key) = backhaul::not_its_own(table)
+                    {
+                        return Err(Problem::at(
+                            set.span(),
+                            format!(
+                                "access \"{name}\" goes through a backhaul, which sets `{key}`"
+                            ),
+                        ));
+                    }
                     (name.as_str(), action, label)
                 }
                 (None, None, Some(weights)) => {

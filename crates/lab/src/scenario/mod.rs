@@ -1,6 +1,7 @@
 //! Scenarios: the experiments that the lab runs, one TOML file each.
 //! `docs/scenario.md` is the reference.
 
+mod backhaul;
 mod build;
 mod case;
 mod diagnostic;
@@ -74,6 +75,8 @@ pub struct Network {
     pub tcp_rmem: [u32; 3],
     /// Send buffers of TCP sockets: least, initial, greatest, bytes.
     pub tcp_wmem: [u32; 3],
+    /// Parameters of the virtual clock's kernel, as `MODULE.PARAMETER`.
+    pub module_parameters: BTreeMap<String, i64>,
 }
 
 /// One access of a device.
@@ -87,6 +90,9 @@ pub struct AccessSetup {
     pub medium: Option<String>,
     /// Physical-layer rate on that medium.
     pub phy_rate: Option<Rate>,
+    /// The line that it shares with other accesses, whose rate and queue are
+    /// then its own.
+    pub backhaul: Option<String>,
     /// Used only when no other access works.
     pub backup: bool,
     /// Proxy to device.
@@ -106,6 +112,10 @@ pub struct Bystander {
     pub accesses: Vec<AccessSetup>,
     /// What each of them does during every case.
     pub traffic: Option<Traffic>,
+    /// MPTCP over all its accesses instead of TCP on the first.
+    pub mptcp: bool,
+    /// Congestion control; `None`: the kernel's default.
+    pub cc: Option<String>,
 }
 
 /// What an event does to an access.

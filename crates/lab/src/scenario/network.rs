@@ -1,5 +1,6 @@
 //! `[network]`: what the namespaces of a lab have in common.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use toml::Spanned;
@@ -47,8 +48,24 @@ pub(super) fn build(raw: &RawNetwork) -> Result<Network, Problem> {
             }
         }
     };
+    let mut module_parameters = BTreeMap::new();
+    for (name, value) in &raw.module_parameters {
+        let word =
+            |w: &str| !w.is_empty() && w.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        match name.get_ref().split_once('.') {
+            Some((module, parameter)) if word(module) && word(parameter) => {}
+            _ => {
+                return Err(Problem::at(
+                    name.span(),
+                    "expected a module and its parameter, such as \"tcp_vegas.alpha\"",
+                ));
+            }
+        }
+        module_parameters.insert(name.get_ref().clone(), *value);
+    }
     Ok(Network {
         ipv6,
+        module_parameters,
         prefix,
         mtu,
         tcp_rmem: buffer(raw.tcp_rmem.as_ref(), "tcp_rmem", TCP_RMEM)?,

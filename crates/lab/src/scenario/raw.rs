@@ -23,6 +23,8 @@ pub(super) struct RawScenario {
     pub(super) network: RawNetwork,
     #[serde(default)]
     pub(super) medium: IndexMap<String, Spanned<WifiSpec>>,
+    #[serde(default)]
+    pub(super) backhaul: IndexMap<String, Spanned<RawChange>>,
     pub(super) access: Spanned<IndexMap<String, RawAccess>>,
     #[serde(default)]
     pub(super) device: IndexMap<String, Spanned<RawDevice>>,
@@ -43,6 +45,8 @@ pub(super) struct RawNetwork {
     pub(super) mtu: Option<Spanned<u32>>,
     pub(super) tcp_rmem: Option<Spanned<[u32; 3]>>,
     pub(super) tcp_wmem: Option<Spanned<[u32; 3]>>,
+    #[serde(default)]
+    pub(super) module_parameters: IndexMap<Spanned<String>, i64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -59,6 +63,7 @@ pub(super) struct RawAccess {
     pub(super) kind: AccessKind,
     pub(super) medium: Option<Spanned<String>>,
     pub(super) phy_rate: Option<Spanned<Text<Rate>>>,
+    pub(super) backhaul: Option<Spanned<String>>,
     pub(super) backup: Option<bool>,
     #[serde(default)]
     pub(super) down: RawLink,
@@ -170,6 +175,8 @@ pub(super) struct RawDevice {
     pub(super) count: Option<u32>,
     pub(super) access: IndexMap<String, RawAccess>,
     pub(super) traffic: Option<Spanned<RawTraffic>>,
+    pub(super) engine: Option<Spanned<String>>,
+    pub(super) cc: Option<Spanned<String>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -205,6 +212,7 @@ pub(super) struct RawVariant {
     pub(super) device: IndexMap<String, Spanned<RawCount>>,
 }
 
+/// Both directions of a variant's change, or of a backhaul.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawChange {

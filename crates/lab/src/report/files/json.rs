@@ -29,6 +29,7 @@ pub fn to_json(summary: &Summary) -> String {
         for map in [
             Some(&mut c.share),
             Some(&mut c.packet_share),
+            Some(&mut c.others_mbps),
             c.weights.as_mut(),
         ] {
             map.into_iter().for_each(|m| m.retain(|_, v| v.is_finite()));

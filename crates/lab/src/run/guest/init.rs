@@ -1,6 +1,7 @@
 //! The first process of a guest: sets the system up, runs the one case, leaves
 //! the answer, and switches the machine off.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -119,6 +120,19 @@ fn supervise(job: Job) -> Outcome {
     })
 }
 
+fn set_parameters(parameters: &BTreeMap<String, i64>) -> Result<(), LabError> {
+    for (name, value) in parameters {
+        let (module, parameter) = name.split_once('.').unwrap_or((name, ""));
+        let file = format!("/sys/module/{module}/parameters/{parameter}");
+        fs::write(&file, value.to_string()).map_err(|e| {
+            LabError::BadInput(format!(
+                "`module_parameters`: the virtual clock's kernel does not take {name} = {value}: {e}"
+            ))
+        })?;
+    }
+    Ok(())
+}
+
 fn run(job: &Job) -> Result<Measured, LabError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -139,6 +153,7 @@ fn run(job: &Job) -> Result<Measured, LabError> {
     let log = RunLog::open(Path::new(LOG)).map_err(anyhow::Error::from)?;
     runtime.block_on(async {
         let interrupt = interrupts()?;
+        set_parameters(&scenario.network.module_parameters)?;
         preflight(scenario).map_err(of_guest)?;
         let run = Registry::open()?.register()?;
         let context = Context {
