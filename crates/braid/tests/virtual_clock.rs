@@ -11,23 +11,9 @@ use std::time::{Duration, Instant};
 
 use braid_lab::summary::Summary;
 
-/// The kernel and the guest's root, or `None` with the reason on the output.
-fn parts() -> Option<[(&'static str, PathBuf); 2]> {
-    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.build");
-    let part = |variable: &'static str, built: &str| {
-        let path = std::env::var_os(variable).map_or_else(|| build.join(built), PathBuf::from);
-        (variable, path)
-    };
-    let parts = [
-        part("BRAID_KERNEL", "kernel/linux"),
-        part("BRAID_GUEST", "guest"),
-    ];
-    if parts[0].1.is_file() && parts[1].1.join("braid").is_file() {
-        return Some(parts);
-    }
-    println!("skipped: there is no virtual-clock kernel; make kernel guest builds it");
-    None
-}
+use support::parts;
+
+mod support;
 
 fn command(dir: &Path, args: &[&str], env: &[(&str, PathBuf)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_braid"));
