@@ -43,6 +43,9 @@ const SHIPPED: &[Shipped] = embed![
     "pairs",
     "contention",
     "drive",
+    "fairness",
+    "fairness-vegas",
+    "fairness-load",
 ];
 
 const TRACES: &[(&str, &[u8])] = embed_traces!["traces/walk.csv", "traces/drive-5g4g.csv"];
