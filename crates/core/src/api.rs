@@ -368,6 +368,13 @@ pub struct SchedulerChange {
     /// Segments of a turn of round robin, 1 to 255; counts at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_segments: Option<u8>,
+    /// Whether a fast subflow of `minrtt` repeats what slower ones block the
+    /// receive window with (opportunistic retransmission); counts at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opportunistic: Option<bool>,
+    /// Whether the windows of those are halved (penalisation); counts at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub penalise: Option<bool>,
 }
 
 /// What a round-robin scheduler does when the window of the path whose turn it

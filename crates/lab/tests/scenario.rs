@@ -246,6 +246,12 @@ fn errors_name_the_place_and_what_was_expected() {
         ),
         (
             "cc = \"bbr\"",
+            "scheduler = \"rr\"\npenalise = true",
+            "t.toml:38:",
+            "only the scheduler \"minrtt\"",
+        ),
+        (
+            "cc = \"bbr\"",
             "scheduler = \"a scheduler of mine\"",
             "t.toml:37:",
             "15 letters",

@@ -135,6 +135,16 @@ impl Engine {
             own_kernel("net.mptcp.rr_num_segments", "a quota of round robin")?;
             self.set_sysctl("net.mptcp.rr_num_segments", &n.to_string())?;
         }
+        let flags = [
+            ("net.mptcp.minrtt_opportunistic", change.opportunistic),
+            ("net.mptcp.minrtt_penalise", change.penalise),
+        ];
+        for (name, wanted) in flags {
+            if let Some(on) = wanted {
+                own_kernel(name, "an option of minrtt")?;
+                self.set_sysctl(name, if on { "1" } else { "0" })?;
+            }
+        }
         Ok(())
     }
 
@@ -148,6 +158,8 @@ impl Engine {
                 _ => WrrMode::WorkConserving,
             }),
             num_segments: number("net.mptcp.rr_num_segments"),
+            opportunistic: number("net.mptcp.minrtt_opportunistic").map(|n| n != 0),
+            penalise: number("net.mptcp.minrtt_penalise").map(|n| n != 0),
         }
     }
 

@@ -94,6 +94,8 @@ impl Ends {
             name: case.scheduler.clone(),
             wrr_mode: case.wrr_mode,
             num_segments: case.num_segments,
+            opportunistic: case.opportunistic,
+            penalise: case.penalise,
         };
         if change != SchedulerChange::default() {
             for end in [&mut self.device, &mut self.proxy] {

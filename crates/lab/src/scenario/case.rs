@@ -79,6 +79,8 @@ impl Builder<'_> {
             scheduler: raw.scheduler.as_ref().map(|s| s.get_ref().clone()),
             wrr_mode: raw.wrr_mode.as_ref().map(wrr_mode).transpose()?,
             num_segments: raw.num_segments.as_ref().map(|n| *n.get_ref()),
+            opportunistic: raw.opportunistic.as_ref().map(|b| *b.get_ref()),
+            penalise: raw.penalise.as_ref().map(|b| *b.get_ref()),
             cc: raw.cc.as_ref().map(|s| s.get_ref().clone()),
             weights,
             traffic,
@@ -135,7 +137,9 @@ impl Builder<'_> {
                         "plain TCP has one path and no weights",
                     ));
                 }
-                round_robin_keys(raw, "plain TCP has one path and no scheduler")?;
+                let refusal = "plain TCP has one path and no scheduler";
+                round_robin_keys(raw, refusal)?;
+                minrtt_keys(raw, refusal)?;
                 let Some(access) = &raw.access else {
                     return Err(Problem::at(
                         raw.engine.span(),
@@ -221,6 +225,9 @@ fn scheduling(raw: &RawCase) -> Result<(), Problem> {
     if !matches!(name, "rr" | "wrr") {
         round_robin_keys(raw, "only the schedulers \"rr\" and \"wrr\" have this")?;
     }
+    if name != "minrtt" {
+        minrtt_keys(raw, "only the scheduler \"minrtt\" has this")?;
+    }
     if let Some(n) = &raw.num_segments
         && *n.get_ref() == 0
     {
@@ -233,6 +240,13 @@ fn round_robin_keys(raw: &RawCase, refusal: &str) -> Result<(), Problem> {
     let mode = raw.wrr_mode.as_ref().map(Spanned::span);
     match mode.or(raw.num_segments.as_ref().map(Spanned::span)) {
         Some(span) => Err(Problem::at(span, refusal)),
+        None => Ok(()),
+    }
+}
+
+fn minrtt_keys(raw: &RawCase, refusal: &str) -> Result<(), Problem> {
+    match raw.opportunistic.as_ref().or(raw.penalise.as_ref()) {
+        Some(given) => Err(Problem::at(given.span(), refusal)),
         None => Ok(()),
     }
 }

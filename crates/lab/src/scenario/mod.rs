@@ -201,6 +201,10 @@ pub struct Case {
     pub wrr_mode: Option<WrrMode>,
     /// Segments of a turn of round robin; `None`: the kernel's default.
     pub num_segments: Option<u8>,
+    /// Whether `minrtt` repeats what blocks the window; `None`: it does not.
+    pub opportunistic: Option<bool>,
+    /// Whether `minrtt` slows down those that block it; `None`: it does not.
+    pub penalise: Option<bool>,
     /// Who keeps MPTCP's endpoints in step with the accesses.
     pub path_manager: PathManager,
     /// Congestion control; `None`: the kernel's default.

@@ -238,6 +238,8 @@ pub(super) struct RawCase {
     pub(super) scheduler: Option<Spanned<String>>,
     pub(super) wrr_mode: Option<Spanned<String>>,
     pub(super) num_segments: Option<Spanned<u8>>,
+    pub(super) opportunistic: Option<Spanned<bool>>,
+    pub(super) penalise: Option<Spanned<bool>>,
     pub(super) path_manager: Option<Spanned<String>>,
     pub(super) cc: Option<Spanned<String>>,
     pub(super) weights: Option<Spanned<RawWeights>>,
