@@ -62,6 +62,20 @@ fn accesses_take_rate_and_queue_of_their_backhaul() {
 }
 
 #[test]
+fn other_devices_can_take_the_congestion_control_of_the_case() {
+    let text = GOOD.replace("count = 2\ncc = \"reno\"", "count = 2\ncc = \"case\"");
+    let text =
+        text + "[[case]]\nname = \"l\"\nengine = \"mptcp\"\ncc = \"lia\"\ntraffic = \"bulk\"\n";
+    let s = parse(&text).unwrap();
+    let cc: Vec<_> = s
+        .cases
+        .iter()
+        .map(|c| c.bystanders[0].cc.as_deref())
+        .collect();
+    assert_eq!(cc, [None, Some("lia")]);
+}
+
+#[test]
 fn what_does_not_go_together_is_refused() {
     for (from, to, place, hint) in [
         (

@@ -67,6 +67,7 @@ impl Builder<'_> {
         let weights = raw.weights.as_ref().map(|w| self.weights(w)).transpose()?;
         let events = self.events(&mine, duration, weights.is_some())?;
         let base_name = raw.name.get_ref().clone();
+        let cc = raw.cc.as_ref().map(|s| s.get_ref().clone());
         Ok(Case {
             name: match variant {
                 Some(v) => format!("{}: {base_name}", v.name.get_ref()),
@@ -81,7 +82,8 @@ impl Builder<'_> {
             num_segments: raw.num_segments.as_ref().map(|n| *n.get_ref()),
             opportunistic: raw.opportunistic.as_ref().map(|b| *b.get_ref()),
             penalise: raw.penalise.as_ref().map(|b| *b.get_ref()),
-            cc: raw.cc.as_ref().map(|s| s.get_ref().clone()),
+            bystanders: like_the_case(bystanders, cc.as_ref()),
+            cc,
             weights,
             traffic,
             duration,
@@ -91,7 +93,6 @@ impl Builder<'_> {
                 .filter(|a| mine.contains(&a.name))
                 .cloned()
                 .collect(),
-            bystanders: bystanders.to_vec(),
             events,
         })
     }
@@ -255,4 +256,15 @@ fn wrr_mode(given: &Spanned<String>) -> Result<WrrMode, Problem> {
     let all = [WrrMode::Strict, WrrMode::WorkConserving];
     let found = all.into_iter().find(|m| m.as_str() == given.get_ref());
     found.ok_or_else(|| unknown(given, "mode", all.map(WrrMode::as_str)))
+}
+
+/// The other devices, those with `cc = "case"` with that of the case.
+fn like_the_case(others: &[Bystander], cc: Option<&String>) -> Vec<Bystander> {
+    let mut others = others.to_vec();
+    for other in &mut others {
+        if other.cc.as_deref() == Some("case") {
+            other.cc = cc.cloned();
+        }
+    }
+    others
 }
