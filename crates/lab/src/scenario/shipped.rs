@@ -46,6 +46,13 @@ const SHIPPED: &[Shipped] = embed![
     "fairness",
     "fairness-vegas",
     "fairness-load",
+    "schedulers",
+    "schedulers-v096",
+    "weights",
+    "latency-schedulers",
+    "walk-weights",
+    "congestion-controls",
+    "receivers",
 ];
 
 const TRACES: &[(&str, &[u8])] = embed_traces!["traces/walk.csv", "traces/drive-5g4g.csv"];
