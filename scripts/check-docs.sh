@@ -9,14 +9,14 @@ fail=0
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-for page in README.md CONTRIBUTING.md docs/*.md; do
+for page in README.md CONTRIBUTING.md docs/*.md docs/*/*.md; do
   while read -r target; do
     [ -e "$(dirname "$page")/$target" ] || { echo "$page: broken link: $target" >&2; fail=1; }
   done < <(grep -oE '\]\([^)#]+' "$page" | sed 's/^](//' | grep -vE '^(https?|mailto):' || true)
 
   # Blocks of TOML that begin a scenario are run for a case that does not exist:
   # the answer names the cases there are if the rest was accepted.
-  awk -v out="$scratch/$(basename "$page")" '
+  awk -v out="$scratch/${page//\//-}" '
     /^```toml/ { n++; on = 1; next } /^```/ { on = 0 } on { print > (out "." n ".toml") }' "$page"
 done
 for block in "$scratch"/*.toml; do
