@@ -3,8 +3,8 @@
  *
  * No kernel headers: fixed-width types and static inline functions only, so
  * that user space can compile the same lines and hold them against exact
- * vectors (crates/core/vectors/cc), and eBPF can include them. What includes
- * this may define CC_DIV64 and CC_INLINE first.
+ * vectors (crates/core/vectors/cc), and eBPF includes them. What includes
+ * this may define CC_DIV64, CC_INLINE and CC_OUTLINE first.
  *
  * Domain: windows of 1 to 2^20 packets, round trips of 10 us to 10 s, up to
  * CC_PATHS paths. cc_path_clamp() brings a path into it; inside nothing
@@ -19,6 +19,11 @@
 
 #ifndef CC_INLINE
 #define CC_INLINE static inline __attribute__((unused))
+#endif
+
+/* What many ways lead through: eBPF's verifier takes it on its own, once. */
+#ifndef CC_OUTLINE
+#define CC_OUTLINE CC_INLINE
 #endif
 
 /* a / b, both __u64, b not 0 */
@@ -105,19 +110,22 @@ CC_INLINE __u64 cc_div_digit(__u64 high, __u32 digit, __u64 d, __u64 *rest)
 }
 
 /* floor(a * b / c), c not 0; ~0 where that does not fit */
-CC_INLINE __u64 cc_muldiv(__u64 a, __u64 b, __u64 c)
+CC_OUTLINE __u64 cc_muldiv(__u64 a, __u64 b, __u64 c)
 {
 	struct cc_u128 n = cc_mul(a, b);
 	__u64 high, low, rest;
-	unsigned int s = 0;
+	unsigned int s = 0, step;
 
 	if (!n.hi)
 		return CC_DIV64(n.lo, c);
 	if (n.hi >= c)
 		return ~0ULL;
-	while (!(c >> 63)) {
-		c <<= 1;
-		s++;
+	/* in a fixed number of steps, for the verifier */
+	for (step = 32; step; step >>= 1) {
+		if (!(c >> (64 - step))) {
+			c <<= step;
+			s += step;
+		}
 	}
 	if (s) {
 		n.hi = (n.hi << s) | (n.lo >> (64 - s));

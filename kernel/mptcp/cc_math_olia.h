@@ -9,36 +9,46 @@
 
 #define CC_INTERVAL_MAX	((1ULL << 48) - 1)
 
-/* l^2 / rtt of a against b's, exact: section 2 */
-CC_INLINE int cc_olia_compare(const struct cc_path *a, const struct cc_path *b)
+/* la^2 / rtt_a against lb^2 / rtt_b, exact, intervals below 2^48 */
+CC_OUTLINE int cc_olia_rank(__u64 la, __u32 rtt_a, __u64 lb, __u32 rtt_b)
 {
-	__u64 la = a->interval < CC_INTERVAL_MAX ? a->interval : CC_INTERVAL_MAX;
-	__u64 lb = b->interval < CC_INTERVAL_MAX ? b->interval : CC_INTERVAL_MAX;
 	struct cc_u128 qa = cc_mul(la, la), qb = cc_mul(lb, lb);
-	struct cc_u128 va = cc_mul(qa.lo, b->rtt_us), vb = cc_mul(qb.lo, a->rtt_us);
+	struct cc_u128 va = cc_mul(qa.lo, rtt_b), vb = cc_mul(qb.lo, rtt_a);
 
-	va.hi += qa.hi * b->rtt_us;	/* 96 + 24 bits */
-	vb.hi += qb.hi * a->rtt_us;
+	va.hi += qa.hi * rtt_b;	/* 96 + 24 bits */
+	vb.hi += qb.hi * rtt_a;
 	return cc_cmp(va, vb);
+}
+
+CC_INLINE __u64 cc_olia_interval(const struct cc_path *p)
+{
+	return p->interval < CC_INTERVAL_MAX ? p->interval : CC_INTERVAL_MAX;
 }
 
 /* alpha_r of section 3 as +-1 / den; *den is 0 where it is 0 */
 CC_INLINE int cc_olia_alpha(const struct cc_path *paths, unsigned int n,
 			    unsigned int me, __u32 *den)
 {
-	unsigned int p, best = 0, max_w = 0, collected = 0;
-	__u32 widest = 0;
+	/* section 2's best path by what it shows */
+	__u64 best = cc_olia_interval(&paths[0]);
+	__u32 best_rtt = paths[0].rtt_us, widest = paths[0].cwnd;
+	unsigned int p, max_w = 0, collected = 0;
 
-	for (p = 0; p < n && p < CC_PATHS; p++) {
+	for (p = 1; p < n && p < CC_PATHS; p++) {
+		__u64 l = cc_olia_interval(&paths[p]);
+
 		if (paths[p].cwnd > widest)
 			widest = paths[p].cwnd;
-		if (cc_olia_compare(&paths[p], &paths[best]) > 0)
-			best = p;
+		if (cc_olia_rank(l, paths[p].rtt_us, best, best_rtt) > 0) {
+			best = l;
+			best_rtt = paths[p].rtt_us;
+		}
 	}
 	for (p = 0; p < n && p < CC_PATHS; p++) {
 		if (paths[p].cwnd == widest)
 			max_w++;
-		else if (!cc_olia_compare(&paths[p], &paths[best]))
+		else if (!cc_olia_rank(cc_olia_interval(&paths[p]),
+				       paths[p].rtt_us, best, best_rtt))
 			collected++;
 	}
 	*den = 0;
@@ -48,7 +58,8 @@ CC_INLINE int cc_olia_alpha(const struct cc_path *paths, unsigned int n,
 		*den = n * max_w;
 		return -1;
 	}
-	if (!cc_olia_compare(&paths[me], &paths[best])) {
+	if (!cc_olia_rank(cc_olia_interval(&paths[me]), paths[me].rtt_us, best,
+			  best_rtt)) {
 		*den = n * collected;
 		return 1;
 	}
