@@ -15,7 +15,13 @@ need() { have "$1" || missing+=("$2"); }
 # A browser only draws the report in a test, and iperf3, curl and tcpdump are
 # programs that tests run unchanged over MPTCP.
 case $stage in
-build) need cc gcc && need ld binutils ;;
+build)
+  need cc gcc && need ld binutils
+  # The eBPF programs, and libbpf, which loads them.
+  need clang clang && need make make && need pkg-config pkg-config
+  [ -e /usr/include/libelf.h ] || missing+=(libelf-dev)
+  [ -e /usr/include/zlib.h ] || missing+=(zlib1g-dev)
+  ;;
 test)
   have chromium || have chromium-browser || have google-chrome || missing+=(chromium)
   need iperf3 iperf3

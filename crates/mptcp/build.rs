@@ -1,4 +1,5 @@
-//! Builds the library of `src/preload/shim.rs` for the target of this crate.
+//! Builds the library of `src/preload/shim.rs` for the target of this crate, and
+//! the eBPF programs of `bpf/`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,10 +7,19 @@ use std::{env, fs};
 
 const SOURCE: &str = "src/preload/shim.rs";
 
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
 fn main() {
-    println!("cargo::rerun-if-changed={SOURCE}");
     println!("cargo::rerun-if-changed=build.rs");
-    let variable = |name: &str| env::var(name).unwrap_or_else(|e| panic!("{name}: {e}"));
+    shim();
+    #[cfg(feature = "bpf")]
+    bpf();
+}
+
+fn shim() {
+    println!("cargo::rerun-if-changed={SOURCE}");
     let out = PathBuf::from(variable("OUT_DIR")).join("libbraid_mptcp.so");
     let mut rustc = Command::new(variable("RUSTC"));
     rustc
@@ -37,4 +47,40 @@ fn main() {
         "{} is empty",
         out.display()
     );
+}
+
+/// One object of each `bpf/*.bpf.c`; they include what Braid's kernel has too.
+#[cfg(feature = "bpf")]
+fn bpf() {
+    println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-changed=../../kernel/mptcp");
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
+    let arch = match &*variable("CARGO_CFG_TARGET_ARCH") {
+        "x86_64" => "x86",
+        "aarch64" => "arm64",
+        "riscv64" => "riscv",
+        "powerpc64" => "powerpc",
+        "s390x" => "s390",
+        other => panic!("eBPF on {other} is not known to build.rs"),
+    };
+    for name in ["lia", "olia", "balia", "wvegas"] {
+        let out = PathBuf::from(variable("OUT_DIR")).join(format!("{name}.bpf.o"));
+        let mut command = Command::new(&clang);
+        command
+            // v3: 32-bit comparisons and jumps, which every kernel with
+            // struct_ops has. -g: the BTF by which libbpf fits it to a kernel.
+            .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g"])
+            .args(["-Wall", "-Wno-unused-function", "-Werror"])
+            .arg(format!("-D__TARGET_ARCH_{arch}"))
+            .arg(format!("-I{}", variable("DEP_BPF_INCLUDE")))
+            .arg("-c")
+            .arg(format!("bpf/{name}.bpf.c"))
+            .arg("-o")
+            .arg(&out);
+        let status = command
+            .status()
+            .unwrap_or_else(|e| panic!("run {clang}: {e}; to install it: apt-get install clang"));
+        assert!(status.success(), "{command:?} failed: {status}");
+    }
 }

@@ -4,6 +4,8 @@
 //!
 //! Everything here acts on the network namespace of the calling thread.
 
+#[cfg(feature = "bpf")]
+pub mod bpf;
 pub mod diag;
 mod error;
 pub mod events;

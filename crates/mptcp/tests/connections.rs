@@ -2,71 +2,15 @@
 
 mod world;
 
-use std::net::TcpStream;
-
 use braid_core::api::Connection;
-use braid_mptcp::diag::{Diag, connections};
+use braid_mptcp::diag::Diag;
 use braid_mptcp::events::{Batch, Event, EventKind, EventSocket};
 use braid_mptcp::mib::Counters;
-use braid_mptcp::pm::{Endpoint, EndpointFlags, Limits, PathManager};
+use braid_mptcp::pm::{EndpointFlags, PathManager};
 use braid_mptcp::socket::{self, OnTheWire};
 use braid_mptcp::support;
+use world::mptcp::{connected, endpoints, look, mesh, with_subflows};
 use world::{World, ask, device4, eventually, fetch, service};
-
-const MESH: EndpointFlags = EndpointFlags::SUBFLOW.union(EndpointFlags::FULLMESH);
-
-/// Full-mesh endpoints on every access of the device; their ids in order.
-fn mesh(w: &World, accesses: u8) -> Vec<u8> {
-    endpoints(w, accesses, MESH)
-}
-
-fn endpoints(w: &World, accesses: u8, flags: EndpointFlags) -> Vec<u8> {
-    w.proxy.run(|| {
-        PathManager::open()
-            .unwrap()
-            .set_limits(Limits::MAX)
-            .unwrap()
-    });
-    let indices: Vec<u32> = (1..=accesses).map(|k| w.ifindex(k)).collect();
-    w.device.run(|| {
-        let mut pm = PathManager::open().unwrap();
-        pm.set_limits(Limits::MAX).unwrap();
-        (1..=accesses)
-            .zip(indices)
-            .map(|(k, i)| pm.add(&Endpoint::new(device4(k), Some(i), flags)).unwrap())
-            .collect()
-    })
-}
-
-fn look(diag: &mut Diag) -> Vec<Connection> {
-    let (tcp, mptcp) = (diag.tcp().unwrap(), diag.mptcp().unwrap());
-    connections(&tcp, &mptcp, 4, &|local, remote| {
-        (1..=9)
-            .find(|&k| device4(k) == local || device4(k) == remote)
-            .map(|k| format!("access{k}"))
-    })
-}
-
-/// Waits until the one connection has this many complete subflows.
-fn with_subflows(diag: &mut Diag, n: usize) -> Connection {
-    eventually("the subflows", || {
-        let mut all = look(diag);
-        let c = all.pop()?;
-        let complete = c.subflows.len() == n && c.subflows.iter().all(|s| s.fully_established);
-        (all.is_empty() && complete).then_some(c)
-    })
-}
-
-fn connected(w: &World, port: u16, cc: &str) -> (TcpStream, std::thread::JoinHandle<()>) {
-    let listener = w
-        .proxy
-        .run(|| socket::listen(service(port), true, Some(cc)).unwrap());
-    let server = w.serve(listener);
-    let stream = w
-        .device
-        .run(|| socket::connect(None, service(port), true, Some(cc)).unwrap());
-    (stream, server)
-}
 
 #[test]
 fn a_full_mesh_of_three_accesses_has_three_subflows() {

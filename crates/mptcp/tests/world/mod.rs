@@ -6,6 +6,8 @@
 //! fd77::1. What the device sends from an access's address leaves by it.
 #![allow(dead_code)]
 
+pub(crate) mod mptcp;
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};

@@ -1,0 +1,169 @@
+//! The coupled congestion controls as eBPF programs (`struct_ops`), for kernels
+//! as distributions ship them: RFC 6356 and the drafts that `bpf/*.bpf.c` name.
+//!
+//! A registered congestion control serves the whole machine: every network
+//! namespace, and unprivileged sockets too. It is chosen as any other is, by
+//! `TCP_CONGESTION` on an MPTCP socket or `net.ipv4.tcp_congestion_control`.
+
+mod lacking;
+mod log;
+
+use libbpf_rs::{ErrorKind, Link, MapCore, MapType, ObjectBuilder};
+
+use crate::error::{Error, Result};
+
+pub use lacking::require;
+
+/// Names of congestion controls are no longer than this (`TCP_CA_NAME_MAX`
+/// less its end), of letters, digits, `_` and `.`.
+pub const NAME_MAX: usize = 15;
+
+/// Aligned as libbpf wants ELF objects.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+
+macro_rules! object {
+    ($name:literal) => {{
+        static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(
+            env!("OUT_DIR"),
+            "/",
+            $name,
+            ".bpf.o"
+        )));
+        &OBJECT.0
+    }};
+}
+
+/// A congestion control that couples the subflows of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coupled {
+    /// RFC 6356.
+    Lia,
+    /// draft-khalili-mptcp-congestion-control-05.
+    Olia,
+    /// draft-walid-mptcp-congestion-control-04.
+    Balia,
+    /// draft-xu-mptcp-congestion-control-05.
+    Wvegas,
+}
+
+impl Coupled {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Lia, Self::Olia, Self::Balia, Self::Wvegas];
+
+    /// By its name in scenarios.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|c| c.name() == name)
+    }
+
+    /// Its name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lia => "lia",
+            Self::Olia => "olia",
+            Self::Balia => "balia",
+            Self::Wvegas => "wvegas",
+        }
+    }
+
+    fn object(self) -> &'static [u8] {
+        match self {
+            Self::Lia => object!("lia"),
+            Self::Olia => object!("olia"),
+            Self::Balia => object!("balia"),
+            Self::Wvegas => object!("wvegas"),
+        }
+    }
+}
+
+/// A congestion control of the running kernel, until this is dropped. Sockets
+/// that use it then keep it until they are closed.
+#[derive(Debug)]
+pub struct Registered {
+    name: String,
+    _link: Link,
+}
+
+impl Registered {
+    /// What the kernel calls it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Registers `algorithm` under `name`, at most [`NAME_MAX`] bytes.
+///
+/// # Errors
+/// [`Error::Lacking`] where the kernel or the process lacks something;
+/// otherwise what the kernel said, as where the name is taken.
+pub fn register(algorithm: Coupled, name: &str) -> Result<Registered> {
+    require()?;
+    log::capture();
+    let attempted = format!("register congestion control {name}");
+    let failed = |e: libbpf_rs::Error| match e.kind() {
+        // As in a user namespace, whose root has every right but this.
+        ErrorKind::PermissionDenied => lacking::no_right(),
+        _ => Error::answer(&attempted, log::with_last_words(&e)),
+    };
+    let mut object = ObjectBuilder::default()
+        .open_memory(algorithm.object())
+        .map_err(failed)?;
+    for mut map in object.maps_mut() {
+        if map.map_type() == MapType::StructOps {
+            let value = map.initial_value_mut().unwrap_or_default();
+            rename(value, name).ok_or_else(|| Error::Answer {
+                attempted: attempted.clone(),
+                what: format!("a name has 1 to {NAME_MAX} letters, digits, _ and ."),
+            })?;
+        }
+    }
+    let mut object = object.load().map_err(failed)?;
+    let mut ops = object
+        .maps_mut()
+        .find(|m| m.map_type() == MapType::StructOps)
+        .ok_or_else(|| Error::answer(&attempted, "the object has no struct_ops"))?;
+    let link = ops.attach_struct_ops().map_err(failed)?;
+    Ok(Registered {
+        name: name.to_owned(),
+        _link: link,
+    })
+}
+
+/// Puts `name` where the object has its own, in its `name` member: the only
+/// bytes of it that say `braid_`.
+fn rename(value: &mut [u8], name: &str) -> Option<()> {
+    let at = value.windows(6).position(|w| w == b"braid_")?;
+    let field = value.get_mut(at..at + NAME_MAX + 1)?;
+    let letter = |b: &u8| b.is_ascii_alphanumeric() || b"_.".contains(b);
+    if name.is_empty() || name.len() > NAME_MAX || !name.as_bytes().iter().all(letter) {
+        return None;
+    }
+    field.fill(0);
+    field[..name.len()].copy_from_slice(name.as_bytes());
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_replaces_all_of_the_other() {
+        let mut value = *b"\x01\0\0\0braid_wvegas\0\0\0\0\x07";
+        assert!(rename(&mut value, "lia_1").is_some());
+        assert_eq!(&value, b"\x01\0\0\0lia_1\0\0\0\0\0\0\0\0\0\0\0\x07");
+        let mut value = *b"braid_wvegas\0\0\0\0";
+        for bad in ["sixteen_bytes_of", "", "lia-1", "l\u{ef}a"] {
+            assert!(rename(&mut value, bad).is_none(), "{bad}");
+        }
+        assert!(rename(&mut [0; 32], "lia").is_none());
+    }
+
+    #[test]
+    fn names_lead_to_algorithms() {
+        for c in Coupled::ALL {
+            assert_eq!(Coupled::named(c.name()), Some(c));
+        }
+        assert_eq!(Coupled::named("reno"), None);
+    }
+}
