@@ -120,7 +120,7 @@ impl Apps {
                     transport,
                     case,
                 );
-                spec.cc.clone_from(&case.cc);
+                spec.cc = of_kernel(context, case.cc.as_deref());
                 spec.warmup = case.warmup;
                 spec.seed = context.scenario.seed;
                 let slowest = case
@@ -215,6 +215,11 @@ impl Apps {
     }
 }
 
+/// The congestion control `cc` by the kernel's name.
+fn of_kernel(context: &Context<'_>, cc: Option<&str>) -> Option<String> {
+    cc.map(|cc| context.controls.of_kernel(cc).to_owned())
+}
+
 async fn bystanders(context: &Context<'_>, case: &Case, topology: &Topology) -> Result<Vec<App>> {
     let mut apps = Vec::new();
     let mut port = PORT;
@@ -237,7 +242,7 @@ async fn bystanders(context: &Context<'_>, case: &Case, topology: &Topology) -> 
                 transport,
                 case,
             );
-            spec.cc.clone_from(&b.cc);
+            spec.cc = of_kernel(context, b.cc.as_deref());
             // Until after the end of what is measured.
             spec.duration += Duration::from_secs(5);
             let first = from.accesses.first().map(|a| a.device.addr);

@@ -215,8 +215,10 @@ fn topology_spec(context: &Context<'_>, case: &Case) -> TopologySpec {
     spec.ports = context.options.ports;
     if let (Traffic::Command { .. }, Some(cc)) = (&case.traffic, &case.cc) {
         // A command's sockets are not ours to set, but their default is.
-        spec.sysctls
-            .insert("net.ipv4.tcp_congestion_control".into(), cc.clone());
+        spec.sysctls.insert(
+            "net.ipv4.tcp_congestion_control".into(),
+            context.controls.of_kernel(cc).to_owned(),
+        );
     }
     spec
 }

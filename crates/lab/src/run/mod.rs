@@ -8,6 +8,7 @@ mod apps;
 mod case;
 mod child;
 mod client;
+mod controls;
 mod ends;
 mod events;
 pub mod guest;
@@ -38,6 +39,7 @@ pub use record::{Outcome, remake};
 #[cfg(feature = "report")]
 pub use virtual_clock::{GuestOptions, run as run_virtual};
 
+use self::controls::Controls;
 use crate::report::RunLog;
 use crate::scenario::Scenario;
 use crate::topology::{PortChoice, Run};
@@ -67,6 +69,7 @@ struct Context<'a> {
     /// Names the run and holds the control sockets and configurations of its
     /// children.
     run: &'a Run,
+    controls: &'a Controls,
     log: Arc<RunLog>,
     interrupt: watch::Receiver<bool>,
     /// Whether this is inside of a guest, where time is simulated.

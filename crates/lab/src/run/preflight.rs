@@ -2,15 +2,18 @@
 
 use braid_mptcp::support::Support;
 
+use super::controls::Controls;
 use crate::error::LabError;
 use crate::scenario::{Case, Engine, Scenario};
 
-/// Congestion controls that only Braid's own kernel has.
+/// Congestion controls that come with Braid.
 const OWN: [&str; 4] = ["lia", "olia", "balia", "wvegas"];
 
-/// Fails before anything is built where no case can run.
-pub(super) fn preflight(scenario: &Scenario) -> Result<(), LabError> {
+/// Fails before anything is built where no case can run; brings the congestion
+/// controls that the kernel lacks.
+pub(super) fn preflight(scenario: &Scenario) -> Result<Controls, LabError> {
     let support = Support::detect();
+    let mut controls = Controls::default();
     let mptcp = |c: &Case| c.engine == Engine::Mptcp || c.bystanders.iter().any(|b| b.mptcp);
     if scenario.cases.iter().any(mptcp) {
         support.require().map_err(missing)?;
@@ -21,10 +24,10 @@ pub(super) fn preflight(scenario: &Scenario) -> Result<(), LabError> {
         }
         let others = case.bystanders.iter().filter(|b| b.count > 0);
         for cc in case.cc.iter().chain(others.filter_map(|b| b.cc.as_ref())) {
-            support.require_congestion_control(cc).map_err(missing)?;
+            controls.require(cc, &support).map_err(missing)?;
         }
     }
-    Ok(())
+    Ok(controls)
 }
 
 fn missing(e: braid_mptcp::Error) -> LabError {
@@ -34,7 +37,9 @@ fn missing(e: braid_mptcp::Error) -> LabError {
             format!("this kernel has no congestion control \"{asked}\" loaded; it has {available}"),
             match OWN.contains(&&*asked) {
                 true => {
-                    "run it on Braid's own kernel: --clock virtual, after make kernel guest".into()
+                    "this braid was built without eBPF (feature bpf); or run it on Braid's own \
+                     kernel: --clock virtual, after make kernel guest"
+                        .into()
                 }
                 false => format!("sudo modprobe tcp_{asked}"),
             },

@@ -43,7 +43,7 @@ async fn run_all(
              run this scenario with --clock virtual, where the kernel is its own"
         )));
     }
-    preflight(scenario)?;
+    let controls = preflight(scenario)?;
     let started = SystemTime::now();
     let mut summary = empty_summary(scenario, "real", started);
     summary.kernel = super::kernel_release();
@@ -53,6 +53,7 @@ async fn run_all(
         scenario,
         options,
         run: &run,
+        controls: &controls,
         log: Arc::clone(&record.log),
         interrupt,
         simulated: false,

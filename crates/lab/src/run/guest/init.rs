@@ -154,12 +154,13 @@ fn run(job: &Job) -> Result<Measured, LabError> {
     runtime.block_on(async {
         let interrupt = interrupts()?;
         set_parameters(&scenario.network.module_parameters)?;
-        preflight(scenario).map_err(of_guest)?;
+        let controls = preflight(scenario).map_err(of_guest)?;
         let run = Registry::open()?.register()?;
         let context = Context {
             scenario,
             options: &options,
             run: &run,
+            controls: &controls,
             log: Arc::new(log),
             interrupt,
             simulated: true,
