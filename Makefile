@@ -22,7 +22,7 @@ setup:
 	@scripts/setup.sh build
 
 build: setup
-	cargo build --release --locked -p braid
+	cargo build --release --locked -p braid $$(scripts/setup.sh features)
 
 # The kernel of the virtual clock, cached under .build/kernel.
 kernel:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what `make` needs and lacks: `setup.sh build|kernel|lint|test`.
 # Without root it names the line that installs it and uses what is there.
+# `setup.sh features` says what cargo is to build with what there is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 stage=${1:-build}
@@ -8,6 +9,16 @@ tools=$PWD/.build/tools
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
+
+# The eBPF programs take clang, libbpf that loads them the others.
+if [ "$stage" = features ]; then
+  if have clang && have make && have pkg-config && [ -e /usr/include/libelf.h ] && [ -e /usr/include/zlib.h ]; then
+    exit 0
+  fi
+  say "without clang, pkg-config, libelf-dev and zlib1g-dev the eBPF congestion controls are left out"
+  echo "--no-default-features --features report"
+  exit 0
+fi
 
 # Debian packages that are missing, by the command that shows their absence.
 missing=()
@@ -17,7 +28,6 @@ need() { have "$1" || missing+=("$2"); }
 case $stage in
 build)
   need cc gcc && need ld binutils
-  # The eBPF programs, and libbpf, which loads them.
   need clang clang && need make make && need pkg-config pkg-config
   [ -e /usr/include/libelf.h ] || missing+=(libelf-dev)
   [ -e /usr/include/zlib.h ] || missing+=(zlib1g-dev)
