@@ -8,17 +8,28 @@
 //! | `GET /v1/events?after=SEQ` | [`Events`] |
 //! | `PUT /v1/accesses/{name}` with [`AccessChange`] | [`AccessStatus`] |
 //! | `PUT /v1/scheduler` with [`SchedulerChange`] | [`SchedulerChange`], as it is now |
+//! | `PUT /v1/priorities` with [`Priorities`] | [`Priorities`], as they are now |
 //! | `PUT /v1/weights` with [`Weights`] | [`Weights`], as they are now |
+//! | `PUT /v1/connections/{token}/weights` with [`Weights`] | [`Weights`] of that one |
+//! | `DELETE /v1/connections/{token}/weights` | [`Weights`], those of all |
 //!
 //! A request that fails is answered with [`ApiError`]. Times named `t_ns` are
 //! `CLOCK_MONOTONIC`, so processes of one machine can compare them.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::AccessKind;
+mod access;
+mod event;
+mod scheduler;
+#[cfg(test)]
+mod tests;
+
+pub use access::{AccessAddress, AccessChange, AccessState, AccessStatus, Ignored};
+pub use event::{Event, EventKind, Events, SubflowEvent};
+pub use scheduler::{SchedulerChange, WrrMode};
 
 /// Which engine an end runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -57,6 +68,19 @@ pub struct Status {
     pub scheduler: Option<String>,
     /// The congestion control that new sockets get.
     pub default_congestion_control: String,
+    /// Whether this end repairs what it sees (`[manager] recover`).
+    #[serde(default)]
+    pub recover: bool,
+    /// Interfaces that serve as no access, and why; at the device only.
+    #[serde(default)]
+    pub ignored: Vec<Ignored>,
+    /// Why the configuration was not taken when it was last read again; absent
+    /// if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_error: Option<String>,
+    /// What could not be done and is not needed, each in a sentence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// How many subflows and announced addresses a connection may have.
@@ -66,33 +90,6 @@ pub struct PathLimits {
     pub subflows: u32,
     /// Addresses of the peer that are accepted, 0 to 8.
     pub add_addr_accepted: u32,
-}
-
-/// One access as an end sees it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AccessStatus {
-    /// Its name in the configuration.
-    pub name: String,
-    /// Its technology.
-    pub kind: AccessKind,
-    /// This access's address at the device.
-    pub address: IpAddr,
-    /// The interface; absent at the proxy, which has none per access.
-    pub interface: Option<String>,
-    /// The interface's index now; absent while it does not exist.
-    pub ifindex: Option<u32>,
-    /// Administratively up and with a carrier; at the proxy always true.
-    pub up: bool,
-    /// Whether the interface has the address now; at the proxy always true.
-    pub has_address: bool,
-    /// Whether new subflows may use it (an endpoint is set).
-    pub enabled: bool,
-    /// Whether it is used only when no other access is.
-    pub backup: bool,
-    /// Its share of the traffic where the scheduler knows weights.
-    pub weight: Option<f64>,
-    /// The path manager's endpoint for it, if one is set.
-    pub endpoint_id: Option<u8>,
 }
 
 /// `GET /v1/connections`: every TCP and MPTCP connection of the namespace.
@@ -120,6 +117,9 @@ pub struct Connection {
     pub mptcp: Option<MptcpFacts>,
     /// The subflows; exactly one for plain TCP.
     pub subflows: Vec<Subflow>,
+    /// Weights that hold for it alone, by access; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<BTreeMap<String, f64>>,
 }
 
 /// What the kernel tells about an MPTCP connection as a whole.
@@ -201,6 +201,11 @@ pub struct Subflow {
     pub notsent_bytes: u32,
     /// Memory queued for sending, by which the stock scheduler chooses.
     pub queued_bytes: u32,
+    /// What its send queue may hold (`sk_sndbuf`), and its receive queue
+    /// (`sk_rcvbuf`), overhead included.
+    pub send_buffer_bytes: u32,
+    /// See `send_buffer_bytes`.
+    pub receive_buffer_bytes: u32,
     /// Segments sent again since the start.
     pub retransmits: u32,
     /// Segments in flight.
@@ -227,221 +232,22 @@ pub struct Counters {
     pub counters: BTreeMap<String, u64>,
 }
 
-/// `GET /v1/events`: what happened to paths and links.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Events {
-    /// Pass this as `after` to get only newer ones.
-    pub next: u64,
-    /// How many events after `after` were already forgotten, or lost because
-    /// the kernel's queue was full.
-    pub missed: u64,
-    /// The events, oldest first.
-    pub events: Vec<Event>,
-}
-
-/// Something that happened to a path or a link.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Event {
-    /// Counts up from 1.
-    pub seq: u64,
-    /// When it was read from the kernel.
-    pub t_ns: u64,
-    /// The access that it concerns, if one.
-    pub access: Option<String>,
-    /// What happened.
-    #[serde(flatten)]
-    pub what: EventKind,
-}
-
-/// What happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-pub enum EventKind {
-    /// An MPTCP connection began.
-    Created {
-        /// The connection.
-        token: u32,
-    },
-    /// Further subflows may be opened.
-    Established {
-        /// The connection.
-        token: u32,
-    },
-    /// An MPTCP connection ended.
-    Closed {
-        /// The connection.
-        token: u32,
-    },
-    /// A further subflow was joined.
-    SubflowEstablished(SubflowEvent),
-    /// A subflow ended.
-    SubflowClosed(SubflowEvent),
-    /// The peer changed a subflow's backup flag.
-    SubflowPriority(SubflowEvent),
-    /// The peer announced an address.
-    Announced {
-        /// The connection.
-        token: u32,
-        /// The peer's id of the address.
-        remote_id: u8,
-        /// The address, where told.
-        address: Option<IpAddr>,
-    },
-    /// The peer withdrew an address.
-    Removed {
-        /// The connection.
-        token: u32,
-        /// The peer's id of the address.
-        remote_id: u8,
-    },
-    /// An access's interface came up.
-    LinkUp {
-        /// The interface.
-        interface: String,
-    },
-    /// An access's interface went down.
-    LinkDown {
-        /// The interface.
-        interface: String,
-    },
-    /// An address appeared on an access's interface.
-    AddressAdded {
-        /// The address.
-        address: IpAddr,
-    },
-    /// An access's address disappeared.
-    AddressRemoved {
-        /// The address.
-        address: IpAddr,
-    },
-    /// An access was changed over this interface.
-    AccessChanged {
-        /// Whether new subflows may use it now.
-        enabled: bool,
-        /// Whether it is a backup now.
-        backup: bool,
-    },
-}
-
-/// The subflow of an event.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SubflowEvent {
-    /// The connection.
-    pub token: u32,
-    /// Id of the local address.
-    pub local_id: u8,
-    /// Id of the remote address.
-    pub remote_id: u8,
-    /// This end.
-    pub local: Option<SocketAddr>,
-    /// The other end.
-    pub remote: Option<SocketAddr>,
-    /// Whether it is a backup.
-    pub backup: bool,
-    /// The error (errno) that ended it, if one did.
-    pub error: Option<u8>,
-}
-
-/// `PUT /v1/accesses/{name}`: what to change; what is absent stays.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AccessChange {
-    /// Use it only when no other access is active.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backup: Option<bool>,
-    /// Add (true) or delete (false) its endpoint; deleting ends its subflows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<bool>,
-}
-
-/// `PUT /v1/scheduler`: how this end shares its sending among the accesses. It
-/// counts for connections that begin afterwards.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SchedulerChange {
-    /// The packet scheduler, as the kernel calls it; what is absent stays.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// How round robin treats full windows; counts at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wrr_mode: Option<WrrMode>,
-    /// Segments of a turn of round robin, 1 to 255; counts at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub num_segments: Option<u8>,
-    /// Whether a fast subflow of `minrtt` repeats what slower ones block the
-    /// receive window with (opportunistic retransmission); counts at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub opportunistic: Option<bool>,
-    /// Whether the windows of those are halved (penalisation); counts at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub penalise: Option<bool>,
-}
-
-/// What a round-robin scheduler does when the window of the path whose turn it
-/// is has no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WrrMode {
-    /// Waits: the shares are exact, and the slowest path, for its weight, limits
-    /// the rest (MPTCP v0.96: `cwnd_limited` N).
-    Strict,
-    /// Passes it over: every window is filled (MPTCP v0.96: `cwnd_limited` Y).
-    WorkConserving,
-}
-
-impl WrrMode {
-    /// The word that scenarios and the API use.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Strict => "strict",
-            Self::WorkConserving => "work-conserving",
-        }
-    }
-}
-
 /// `PUT /v1/weights`: the shares of accesses by name, 0 or more; those not
 /// named keep theirs. Counts from the next segment on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Weights(pub BTreeMap<String, f64>);
 
+/// `PUT /v1/priorities`: the order of accesses by name (3GPP TS 23.501 5.32.8,
+/// active-standby), 0 to 65535 or none; those not named keep theirs. The usable
+/// ones of the least number carry, all others wait. Counts at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Priorities(pub BTreeMap<String, Option<u16>>);
+
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiError {
     /// What was attempted, on what, and what to do.
     pub error: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_event_is_flat_json() {
-        let e = Event {
-            seq: 7,
-            t_ns: 1,
-            access: Some("wifi".into()),
-            what: EventKind::LinkDown {
-                interface: "wlan0".into(),
-            },
-        };
-        let v = serde_json::to_value(&e).unwrap();
-        assert_eq!(v["event"], "link_down");
-        assert_eq!(v["interface"], "wlan0");
-        assert_eq!(serde_json::from_value::<Event>(v).unwrap(), e);
-    }
-
-    #[test]
-    fn an_unknown_change_is_an_error() {
-        assert!(serde_json::from_str::<AccessChange>("{\"bakup\": true}").is_err());
-        let c: AccessChange = serde_json::from_str("{\"backup\": true}").unwrap();
-        assert_eq!(
-            c,
-            AccessChange {
-                backup: Some(true),
-                enabled: None
-            }
-        );
-    }
 }

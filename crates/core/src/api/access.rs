@@ -1,0 +1,140 @@
+//! Accesses as an end tells them, and what may be changed about them.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::AccessKind;
+
+/// One access as an end sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AccessStatus {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Its technology.
+    pub kind: AccessKind,
+    /// This access's (first) address at the device; absent while it has none.
+    pub address: Option<IpAddr>,
+    /// The interface; absent at the proxy, which has none per access.
+    pub interface: Option<String>,
+    /// The interface's index now; absent while it does not exist.
+    pub ifindex: Option<u32>,
+    /// Administratively up and with a carrier; at the proxy always true.
+    pub up: bool,
+    /// Whether the interface has the address now; at the proxy always true.
+    pub has_address: bool,
+    /// Whether new subflows may use it (an endpoint is set).
+    pub enabled: bool,
+    /// Whether it is used only when no other access is.
+    pub backup: bool,
+    /// Its share of the traffic where the scheduler knows weights.
+    pub weight: Option<f64>,
+    /// Its place in the order of the accesses, where it has one: the least carry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u16>,
+    /// The path manager's (first) endpoint for it, if one is set.
+    pub endpoint_id: Option<u8>,
+    /// Whether it is used, and if not, what keeps it from being used.
+    #[serde(default)]
+    pub state: AccessState,
+    /// The same in a sentence.
+    #[serde(default)]
+    pub why: String,
+    /// What is unfortunate about it while it is used, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Every address that serves it, in the order of preference.
+    #[serde(default)]
+    pub addresses: Vec<AccessAddress>,
+    /// Least smoothed round-trip time of its subflows; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub srtt_ms: Option<f64>,
+    /// Round-trip time of the last answered probe; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe_rtt_ms: Option<f64>,
+    /// Share of the bytes sent by this end that were sent again, 0 to 1, over
+    /// the life of its subflows; absent before anything was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// Payload rate of its subflows in both directions, since the last reading
+    /// (at least 200 ms ago); absent at the first reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_mbps: Option<f64>,
+    /// Subflows on it now.
+    #[serde(default)]
+    pub subflows: u32,
+}
+
+/// Whether an access is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessState {
+    /// Used.
+    #[default]
+    Active,
+    /// Used when no other access is active.
+    Backup,
+    /// No interface, or it is down or without a carrier.
+    Down,
+    /// Nothing comes back on it, though its interface is up.
+    Silent,
+    /// What is on the path removes MPTCP's options: for plain TCP only.
+    Stripped,
+    /// Left out by a rule of the configuration or by a request.
+    Ignored,
+    /// Its interface is up and has no address that may be used.
+    NoAddress,
+}
+
+impl AccessState {
+    /// The word that the API uses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Backup => "backup",
+            Self::Down => "down",
+            Self::Silent => "silent",
+            Self::Stripped => "stripped",
+            Self::Ignored => "ignored",
+            Self::NoAddress => "no-address",
+        }
+    }
+}
+
+impl std::fmt::Display for AccessState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// An address of an access.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccessAddress {
+    /// The address.
+    pub address: IpAddr,
+    /// The interface that has it; absent at the proxy.
+    pub interface: Option<String>,
+    /// The path manager's endpoint for it, if one is set.
+    pub endpoint_id: Option<u8>,
+}
+
+/// An interface that serves as no access.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ignored {
+    /// The interface.
+    pub interface: String,
+    /// Why, in a sentence.
+    pub why: String,
+}
+
+/// `PUT /v1/accesses/{name}`: what to change; what is absent stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccessChange {
+    /// Use it only when no other access is active.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<bool>,
+    /// Add (true) or delete (false) its endpoint; deleting ends its subflows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+}

@@ -1,0 +1,48 @@
+//! How an end shares its sending among the accesses.
+
+use serde::{Deserialize, Serialize};
+
+/// `PUT /v1/scheduler`: how this end shares its sending among the accesses. It
+/// counts for connections that begin afterwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchedulerChange {
+    /// The packet scheduler, as the kernel calls it; what is absent stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How round robin treats full windows; counts at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrr_mode: Option<WrrMode>,
+    /// Segments of a turn of round robin, 1 to 255; counts at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_segments: Option<u8>,
+    /// Whether a fast subflow of `minrtt` repeats what slower ones block the
+    /// receive window with (opportunistic retransmission); counts at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opportunistic: Option<bool>,
+    /// Whether the windows of those are halved (penalisation); counts at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub penalise: Option<bool>,
+}
+
+/// What a round-robin scheduler does when the window of the path whose turn it
+/// is has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WrrMode {
+    /// Waits: the shares are exact, and the slowest path, for its weight, limits
+    /// the rest (MPTCP v0.96: `cwnd_limited` N).
+    Strict,
+    /// Passes it over: every window is filled (MPTCP v0.96: `cwnd_limited` Y).
+    WorkConserving,
+}
+
+impl WrrMode {
+    /// The word that scenarios and the API use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::WorkConserving => "work-conserving",
+        }
+    }
+}

@@ -1,0 +1,30 @@
+use super::*;
+
+#[test]
+fn an_event_is_flat_json() {
+    let e = Event {
+        seq: 7,
+        t_ns: 1,
+        access: Some("wifi".into()),
+        what: EventKind::LinkDown {
+            interface: "wlan0".into(),
+        },
+    };
+    let v = serde_json::to_value(&e).unwrap();
+    assert_eq!(v["event"], "link_down");
+    assert_eq!(v["interface"], "wlan0");
+    assert_eq!(serde_json::from_value::<Event>(v).unwrap(), e);
+}
+
+#[test]
+fn an_unknown_change_is_an_error() {
+    assert!(serde_json::from_str::<AccessChange>("{\"bakup\": true}").is_err());
+    let c: AccessChange = serde_json::from_str("{\"backup\": true}").unwrap();
+    assert_eq!(
+        c,
+        AccessChange {
+            backup: Some(true),
+            enabled: None
+        }
+    );
+}
