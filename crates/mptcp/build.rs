@@ -64,7 +64,15 @@ fn bpf() {
         "s390x" => "s390",
         other => panic!("eBPF on {other} is not known to build.rs"),
     };
-    for name in ["lia", "olia", "balia", "wvegas"] {
+    for name in [
+        "lia",
+        "olia",
+        "balia",
+        "wvegas",
+        "wrr",
+        "protocol",
+        "congestion",
+    ] {
         let out = PathBuf::from(variable("OUT_DIR")).join(format!("{name}.bpf.o"));
         let mut command = Command::new(&clang);
         command

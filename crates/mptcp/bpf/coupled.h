@@ -34,6 +34,12 @@ struct {
 	__type(value, struct paths);
 } walks SEC(".maps");
 
+/* @sk's; NULL where the kernel has no memory for it. */
+static __always_inline struct paths *room(struct sock *sk)
+{
+	return bpf_sk_storage_get(&walks, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+}
+
 /* An algorithm's own part of a path, from its icsk_ca_priv and counters. */
 typedef void (*extra_t)(const struct tcp_sock *tp, struct cc_path *path);
 
@@ -94,17 +100,6 @@ static __always_inline unsigned int walk(struct sock *sk, struct paths *paths,
 	return n;
 }
 
-/* At a loss: with the window that @sk has at this moment. */
-static __always_inline unsigned int walk_now(struct sock *sk, struct paths *paths,
-					     extra_t extra)
-{
-	unsigned int n = walk(sk, paths, extra);
-
-	paths->path[0].cwnd = ((struct tcp_sock *)sk)->snd_cwnd;
-	cc_path_clamp(&paths->path[0]);
-	return n;
-}
-
 /* tcp_is_cwnd_limited(), which the kernel has inline */
 static __always_inline bool cwnd_limited(const struct tcp_sock *tp)
 {
@@ -159,8 +154,7 @@ static __always_inline void avoid(struct sock *sk, __u32 ack, __u32 acked,
 			return;
 	}
 	if (cc->cwnd != tp->snd_cwnd || (__s32)(ack - cc->round_end) >= 0) {
-		struct paths *paths = bpf_sk_storage_get(&walks, sk, 0,
-							 BPF_SK_STORAGE_GET_F_CREATE);
+		struct paths *paths = room(sk);
 
 		/* No memory: as before, for another round. */
 		if (paths)
@@ -185,10 +179,40 @@ static __always_inline void forget(struct sock *sk)
 	cc->cwnd = 0;
 }
 
+static __always_inline void begin(struct sock *sk)
+{
+	struct coupled *cc = ca_priv(sk);
+
+	cc->increase = 0;
+	cc->round_end = 0;
+	forget(sk);
+}
+
+typedef __u32 (*threshold_t)(const struct cc_path *paths, unsigned int n,
+			     unsigned int me);
+
+/* The slow-start threshold after a loss, by the window that @sk has at this
+ * moment; Reno's where the kernel has no memory.
+ */
+static __always_inline __u32 after_loss(struct sock *sk, threshold_t threshold)
+{
+	struct paths *paths = room(sk);
+	unsigned int n;
+
+	forget(sk);
+	if (!paths)
+		return tcp_reno_ssthresh(sk);
+	n = walk(sk, paths, no_extra);
+	paths->path[0].cwnd = ((struct tcp_sock *)sk)->snd_cwnd;
+	cc_path_clamp(&paths->path[0]);
+	return threshold(paths->path, n, 0);
+}
+
 /* A kernel may skip a program now and then; the hook's result is then whatever
  * was in a register. What comes of that is mended at the next ACK.
  */
-static __always_inline void sanitise(struct sock *sk)
+SEC("struct_ops")
+void HOOK(coupled_in_ack_event, struct sock *sk, __u32 flags)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	__u32 window = tp->prior_cwnd;

@@ -24,7 +24,15 @@ enum { false, true };
 
 /* linux/bpf.h */
 enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_CGROUP_ARRAY = 8,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
+};
+enum {
+	BPF_ANY,
+	BPF_NOEXIST,
 };
 #define BPF_F_NO_PREALLOC		(1U << 0)
 #define BPF_SK_STORAGE_GET_F_CREATE	(1U << 0)
@@ -32,6 +40,16 @@ enum bpf_map_type {
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+
+#define AF_INET			2
+#define AF_INET6		10
+
+#define SOL_TCP			6
+#define TCP_NOTSENT_LOWAT	25
+
+#define SK_PACING_NONE		0
+#define SK_PACING_NEEDED	1
 
 #define TCP_ESTABLISHED		1
 #define TCP_CLOSE_WAIT		8
@@ -57,12 +75,25 @@ enum tcp_ca_event {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct in6_addr {
+	union {
+		__be32	u6_addr32[4];
+	} in6_u;
+};
+
 struct sock_common {
 	volatile unsigned char	skc_state;
+	__u16			skc_family;
+	__be32			skc_daddr;
+	__be32			skc_rcv_saddr;
+	struct in6_addr		skc_v6_daddr;
+	struct in6_addr		skc_v6_rcv_saddr;
 };
 
 struct sock {
 	struct sock_common	__sk_common;
+	unsigned long		sk_pacing_rate;
+	__u32			sk_pacing_status;
 };
 
 struct inet_sock {
@@ -83,12 +114,16 @@ struct tcp_sock {
 	struct inet_connection_sock	inet_conn;
 	__u64	bytes_acked;
 	__u32	snd_nxt;
+	__u32	write_seq;
+	__u32	delivered;
+	__u32	mss_cache;
 	__u32	srtt_us;	/* eighths */
 	__u32	snd_ssthresh;
 	__u32	snd_cwnd;
 	__u32	snd_cwnd_clamp;
 	__u32	prior_cwnd;
 	__u32	max_packets_out;
+	__u32	notsent_lowat;
 	__u8	is_cwnd_limited:1;
 	bool	is_mptcp;
 };
@@ -98,17 +133,28 @@ struct ack_sample {
 	__s32	rtt_us;
 };
 
+struct rate_sample {
+	__s32	losses;
+	long	rtt_us;
+	bool	is_app_limited;
+};
+
 struct list_head {
 	struct list_head *next;
 };
 
 struct mptcp_sock {
+	__u64			write_seq;
+	__u64			snd_nxt;
 	struct list_head	conn_list;
+	__u32			token;
 };
 
 struct mptcp_subflow_context {
 	struct list_head	node;
 	__u32	request_join:1;
+	__u32	request_bkup:1;
+	__u32	backup:1;
 	__u32	stale:1;
 	__u8	closing:1;
 	bool	fully_established;
@@ -128,6 +174,8 @@ struct tcp_congestion_ops {
 	void	(*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
 	void	(*in_ack_event)(struct sock *sk, __u32 flags);
 	void	(*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	void	(*cong_control)(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs);
+	__u32	(*sndbuf_expand)(struct sock *sk);
 	__u32	(*undo_cwnd)(struct sock *sk);
 	void	(*init)(struct sock *sk);
 	__u32	flags;

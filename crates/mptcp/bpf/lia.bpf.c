@@ -6,39 +6,29 @@
 char _license[] SEC("license") = "GPL";
 
 SEC("struct_ops")
-void BPF_PROG(lia_init, struct sock *sk)
+void HOOK(lia_init, struct sock *sk)
 {
-	struct coupled *cc = ca_priv(sk);
-
-	cc->increase = 0;
-	cc->round_end = 0;
-	forget(sk);
+	begin(sk);
 }
 
 SEC("struct_ops")
-void BPF_PROG(lia_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+void HOOK(lia_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 {
 	avoid(sk, ack, acked, cc_lia_increase, no_extra);
 }
 
 /* section 3: only the increase differs from TCP */
 SEC("struct_ops")
-__u32 BPF_PROG(lia_ssthresh, struct sock *sk)
+__u32 HOOK(lia_ssthresh, struct sock *sk)
 {
 	forget(sk);
 	return tcp_reno_ssthresh(sk);
 }
 
 SEC("struct_ops")
-__u32 BPF_PROG(lia_undo_cwnd, struct sock *sk)
+__u32 HOOK(lia_undo_cwnd, struct sock *sk)
 {
 	return tcp_reno_undo_cwnd(sk);
-}
-
-SEC("struct_ops")
-void BPF_PROG(lia_in_ack_event, struct sock *sk, __u32 flags)
-{
-	sanitise(sk);
 }
 
 SEC(".struct_ops.link")
@@ -48,6 +38,6 @@ struct tcp_congestion_ops lia = {
 	.ssthresh	= (void *)lia_ssthresh,
 	.cong_avoid	= (void *)lia_cong_avoid,
 	.undo_cwnd	= (void *)lia_undo_cwnd,
-	.in_ack_event	= (void *)lia_in_ack_event,
+	.in_ack_event	= (void *)coupled_in_ack_event,
 	.name		= "braid_lia",
 };

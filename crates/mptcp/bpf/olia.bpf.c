@@ -28,58 +28,44 @@ static __always_inline void olia_extra(const struct tcp_sock *tp,
 }
 
 SEC("struct_ops")
-void BPF_PROG(olia_init, struct sock *sk)
+void HOOK(olia_init, struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct olia *ca = ca_priv(sk);
 
-	ca->cc.increase = 0;
-	ca->cc.round_end = 0;
-	forget(sk);
+	begin(sk);
 	ca->loss = tp->bytes_acked;
 	ca->loss_before = tp->bytes_acked;
 	ca->loss_before_that = tp->bytes_acked;
 }
 
 SEC("struct_ops")
-void BPF_PROG(olia_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+void HOOK(olia_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 {
 	avoid(sk, ack, acked, cc_olia_increase, olia_extra);
 }
 
 SEC("struct_ops")
-__u32 BPF_PROG(olia_ssthresh, struct sock *sk)
+__u32 HOOK(olia_ssthresh, struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct olia *ca = ca_priv(sk);
-	struct paths *paths;
 
-	forget(sk);
 	ca->loss_before_that = ca->loss_before;
 	ca->loss_before = ca->loss;
 	ca->loss = tp->bytes_acked;
-
-	paths = bpf_sk_storage_get(&walks, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!paths)
-		return tcp_reno_ssthresh(sk);
-	return cc_olia_ssthresh(paths->path, walk_now(sk, paths, no_extra), 0);
+	return after_loss(sk, cc_olia_ssthresh);
 }
 
 /* The loss was none: what was acked since the loss before it counts again. */
 SEC("struct_ops")
-__u32 BPF_PROG(olia_undo_cwnd, struct sock *sk)
+__u32 HOOK(olia_undo_cwnd, struct sock *sk)
 {
 	struct olia *ca = ca_priv(sk);
 
 	ca->loss = ca->loss_before;
 	ca->loss_before = ca->loss_before_that;
 	return tcp_reno_undo_cwnd(sk);
-}
-
-SEC("struct_ops")
-void BPF_PROG(olia_in_ack_event, struct sock *sk, __u32 flags)
-{
-	sanitise(sk);
 }
 
 SEC(".struct_ops.link")
@@ -89,6 +75,6 @@ struct tcp_congestion_ops olia = {
 	.ssthresh	= (void *)olia_ssthresh,
 	.cong_avoid	= (void *)olia_cong_avoid,
 	.undo_cwnd	= (void *)olia_undo_cwnd,
-	.in_ack_event	= (void *)olia_in_ack_event,
+	.in_ack_event	= (void *)coupled_in_ack_event,
 	.name		= "braid_olia",
 };

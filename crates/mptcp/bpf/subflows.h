@@ -9,7 +9,7 @@
 #ifndef BRAID_SUBFLOWS_H
 #define BRAID_SUBFLOWS_H
 
-#include "kernel.h"
+#include "hook.h"
 
 #define SUBFLOWS_MAX	16	/* more are not looked at */
 
@@ -39,6 +39,15 @@ static __always_inline bool joined(struct mptcp_subflow_context *c)
 	if (bpf_core_field_size(c->fully_established) == 1)
 		return c->fully_established;
 	return BPF_CORE_READ_BITFIELD(bit, fully_established);
+}
+
+/* By the peer's wish or by ours, which older kernels do not keep there. */
+static __always_inline bool is_backup(struct mptcp_subflow_context *c)
+{
+	if (BPF_CORE_READ_BITFIELD(c, backup))
+		return true;
+	return bpf_core_field_exists(c->request_bkup) &&
+	       BPF_CORE_READ_BITFIELD(c, request_bkup);
 }
 
 /* The socket of @c if it carries data under the same algorithm as @sk. */

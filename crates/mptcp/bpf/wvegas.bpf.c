@@ -31,7 +31,7 @@ static __always_inline void start_round(struct sock *sk)
 }
 
 SEC("struct_ops")
-void BPF_PROG(wvegas_init, struct sock *sk)
+void HOOK(wvegas_init, struct sock *sk)
 {
 	struct wvegas *ca = ca_priv(sk);
 
@@ -44,7 +44,7 @@ void BPF_PROG(wvegas_init, struct sock *sk)
 }
 
 SEC("struct_ops")
-void BPF_PROG(wvegas_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+void HOOK(wvegas_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct wvegas *ca = ca_priv(sk);
 	__s32 sampled = sample->rtt_us;
@@ -63,7 +63,7 @@ void BPF_PROG(wvegas_pkts_acked, struct sock *sk, const struct ack_sample *sampl
 }
 
 SEC("struct_ops")
-void BPF_PROG(wvegas_set_state, struct sock *sk, __u8 state)
+void HOOK(wvegas_set_state, struct sock *sk, __u8 state)
 {
 	struct wvegas *ca = ca_priv(sk);
 
@@ -74,7 +74,7 @@ void BPF_PROG(wvegas_set_state, struct sock *sk, __u8 state)
 
 /* Samples from before a pause say nothing about now. */
 SEC("struct_ops")
-void BPF_PROG(wvegas_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+void HOOK(wvegas_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	if (event == CA_EVENT_CWND_RESTART || event == CA_EVENT_TX_START)
 		start_round(sk);
@@ -92,11 +92,10 @@ static __always_inline void wvegas_extra(const struct tcp_sock *tp,
 
 static __always_inline __u64 sibling_rates(struct sock *sk)
 {
-	struct paths *paths;
+	struct paths *paths = room(sk);
 	unsigned int i, n;
 	__u64 sum = 0;
 
-	paths = bpf_sk_storage_get(&walks, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!paths)
 		return 0;
 	n = walk(sk, paths, wvegas_extra);
@@ -139,7 +138,7 @@ static __always_inline void end_round(struct sock *sk)
 }
 
 SEC("struct_ops")
-void BPF_PROG(wvegas_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+void HOOK(wvegas_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct wvegas *ca = ca_priv(sk);
@@ -164,21 +163,15 @@ void BPF_PROG(wvegas_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 }
 
 SEC("struct_ops")
-__u32 BPF_PROG(wvegas_ssthresh, struct sock *sk)
+__u32 HOOK(wvegas_ssthresh, struct sock *sk)
 {
 	return tcp_reno_ssthresh(sk);
 }
 
 SEC("struct_ops")
-__u32 BPF_PROG(wvegas_undo_cwnd, struct sock *sk)
+__u32 HOOK(wvegas_undo_cwnd, struct sock *sk)
 {
 	return tcp_reno_undo_cwnd(sk);
-}
-
-SEC("struct_ops")
-void BPF_PROG(wvegas_in_ack_event, struct sock *sk, __u32 flags)
-{
-	sanitise(sk);
 }
 
 SEC(".struct_ops.link")
@@ -191,6 +184,6 @@ struct tcp_congestion_ops wvegas = {
 	.set_state	= (void *)wvegas_set_state,
 	.cwnd_event	= (void *)wvegas_cwnd_event,
 	.undo_cwnd	= (void *)wvegas_undo_cwnd,
-	.in_ack_event	= (void *)wvegas_in_ack_event,
+	.in_ack_event	= (void *)coupled_in_ack_event,
 	.name		= "braid_wvegas",
 };

@@ -19,6 +19,12 @@ pub struct Rule {
     pub weight: f64,
 }
 
+/// Whether pacing rates stand in for this scheduler where the kernel lacks it
+/// (`bpf::Wrr`).
+pub fn are_pacing(scheduler: &str) -> bool {
+    matches!(scheduler, "rr" | "wrr")
+}
+
 /// The text of the sysctl for `rules`.
 pub fn table(rules: &[Rule]) -> String {
     let weights: Vec<f64> = rules.iter().map(|r| r.weight).collect();

@@ -60,7 +60,7 @@ fn connections_over_three_accesses_run_on_each() {
     for (port, algorithm) in (80..).zip(Coupled::ALL) {
         let name = format!("{}_2", name(algorithm));
         let registered = bpf::register(algorithm, &name).unwrap();
-        let (mut stream, server) = connected(&w, port, &name);
+        let (mut stream, server) = connected(&w, port, name.as_str());
         let mut diag = w.proxy.run(|| Diag::open().unwrap());
         fetch(&mut stream, 1_000_000);
         with_subflows(&mut diag, 3);

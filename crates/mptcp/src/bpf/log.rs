@@ -5,12 +5,21 @@ use std::sync::{Mutex, Once, PoisonError};
 use libbpf_rs::{PrintLevel, set_print};
 
 static LAST: Mutex<Vec<String>> = Mutex::new(Vec::new());
-/// Lines of the verifier that tell why.
+/// Lines that tell why.
 const LINES: usize = 12;
 
-fn keep(_: PrintLevel, line: String) {
+/// Whether this is not one of the verifier's thousands of instructions, source
+/// lines and register states.
+fn tells(line: &str) -> bool {
+    let instruction = line.starts_with(|c: char| c.is_ascii_digit());
+    let state = line.starts_with('R') && line.contains('=');
+    !(line.is_empty() || instruction || state || line.starts_with(';'))
+}
+
+fn keep(_: PrintLevel, text: String) {
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    last.extend(line.lines().map(|l| l.trim().to_owned()));
+    let lines = text.lines().map(str::trim).filter(|l| tells(l));
+    last.extend(lines.map(str::to_owned));
     let over = last.len().saturating_sub(LINES);
     last.drain(..over);
 }
@@ -30,5 +39,38 @@ pub(super) fn with_last_words(error: &libbpf_rs::Error) -> String {
     match last.is_empty() {
         true => format!("{error:#}"),
         false => format!("{error:#}; libbpf says: {}", last.join(" | ")),
+    }
+}
+
+/// Whether the verifier looked at a program: then a refusal is about that, and
+/// not about rights.
+pub(super) fn verifier_spoke() -> bool {
+    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    // "processed 1234 insns (limit 1000000) ..."
+    last.iter()
+        .any(|l| l.starts_with("processed ") && !l.starts_with("processed 0 "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_told_from_states() {
+        for noise in [
+            "168: (61) r1 = *(u32 *)(r8 +0)",
+            "; measure(tp, p, rs, now); @ wrr.bpf.c:425",
+            "R1=0 R6=trusted_ptr_rate_sample()",
+            "",
+        ] {
+            assert!(!tells(noise), "{noise}");
+        }
+        for reason in [
+            "R2 invalid mem access 'inv'",
+            "dereference of modified trusted_ptr_tcp_sock ptr R1 off=1296 disallowed",
+            "processed 425 insns (limit 1000000)",
+        ] {
+            assert!(tells(reason), "{reason}");
+        }
     }
 }

@@ -5,23 +5,6 @@
 //! namespace, and unprivileged sockets too. It is chosen as any other is, by
 //! `TCP_CONGESTION` on an MPTCP socket or `net.ipv4.tcp_congestion_control`.
 
-mod lacking;
-mod log;
-
-use libbpf_rs::{ErrorKind, Link, MapCore, MapType, ObjectBuilder};
-
-use crate::error::{Error, Result};
-
-pub use lacking::require;
-
-/// Names of congestion controls are no longer than this (`TCP_CA_NAME_MAX`
-/// less its end), of letters, digits, `_` and `.`.
-pub const NAME_MAX: usize = 15;
-
-/// Aligned as libbpf wants ELF objects.
-#[repr(C, align(8))]
-struct Aligned<T: ?Sized>(T);
-
 macro_rules! object {
     ($name:literal) => {{
         static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(
@@ -34,6 +17,32 @@ macro_rules! object {
     }};
 }
 
+mod group;
+mod lacking;
+mod log;
+mod pins;
+mod wrr;
+
+use libbpf_rs::{ErrorKind, Link, MapCore, MapType, Object, ObjectBuilder, OpenObject};
+
+use crate::error::{Error, Result};
+
+pub use group::{
+    Attached, can_register, can_use_congestion_control, can_use_mptcp, use_congestion_control,
+    use_mptcp,
+};
+pub use lacking::require;
+pub use pins::Pins;
+pub use wrr::{NOTE_MAX, Wrr, notes};
+
+/// Names of congestion controls are no longer than this (`TCP_CA_NAME_MAX`
+/// less its end), of letters, digits, `_` and `.`.
+pub const NAME_MAX: usize = 15;
+
+/// Aligned as libbpf wants ELF objects.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+
 /// A congestion control that couples the subflows of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coupled {
@@ -45,6 +54,25 @@ pub enum Coupled {
     Balia,
     /// draft-xu-mptcp-congestion-control-05.
     Wvegas,
+}
+
+/// One object of `bpf/` each.
+#[derive(Clone, Copy, Debug)]
+enum Algorithm {
+    Coupled(Coupled),
+    Wrr,
+}
+
+impl Algorithm {
+    fn object(self) -> &'static [u8] {
+        match self {
+            Self::Coupled(Coupled::Lia) => object!("lia"),
+            Self::Coupled(Coupled::Olia) => object!("olia"),
+            Self::Coupled(Coupled::Balia) => object!("balia"),
+            Self::Coupled(Coupled::Wvegas) => object!("wvegas"),
+            Self::Wrr => object!("wrr"),
+        }
+    }
 }
 
 impl Coupled {
@@ -65,15 +93,6 @@ impl Coupled {
             Self::Wvegas => "wvegas",
         }
     }
-
-    fn object(self) -> &'static [u8] {
-        match self {
-            Self::Lia => object!("lia"),
-            Self::Olia => object!("olia"),
-            Self::Balia => object!("balia"),
-            Self::Wvegas => object!("wvegas"),
-        }
-    }
 }
 
 /// A congestion control of the running kernel, until this is dropped. Sockets
@@ -81,7 +100,7 @@ impl Coupled {
 #[derive(Debug)]
 pub struct Registered {
     name: String,
-    _link: Link,
+    link: Link,
 }
 
 impl Registered {
@@ -97,18 +116,35 @@ impl Registered {
 /// [`Error::Lacking`] where the kernel or the process lacks something;
 /// otherwise what the kernel said, as where the name is taken.
 pub fn register(algorithm: Coupled, name: &str) -> Result<Registered> {
-    require()?;
-    log::capture();
+    load(Algorithm::Coupled(algorithm), name, Skip::NONE).map(|(_, registered)| registered)
+}
+
+/// [`register`] with hooks skipped as some kernels do, for tests.
+///
+/// # Errors
+/// As [`register`].
+#[doc(hidden)]
+pub fn register_skipping(algorithm: Coupled, name: &str, skip: Skip) -> Result<Registered> {
+    load(Algorithm::Coupled(algorithm), name, skip).map(|(_, registered)| registered)
+}
+
+/// One hook in so many is skipped, at random, and its result is any number; 0: none.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skip(pub u32);
+
+impl Skip {
+    const NONE: Self = Self(0);
+}
+
+fn load(algorithm: Algorithm, name: &str, skip: Skip) -> Result<(Object, Registered)> {
     let attempted = format!("register congestion control {name}");
-    let failed = |e: libbpf_rs::Error| match e.kind() {
-        // As in a user namespace, whose root has every right but this.
-        ErrorKind::PermissionDenied => lacking::no_right(),
-        _ => Error::answer(&attempted, log::with_last_words(&e)),
-    };
-    let mut object = ObjectBuilder::default()
-        .open_memory(algorithm.object())
-        .map_err(failed)?;
+    let mut object = prepared(algorithm.object(), &attempted)?;
     for mut map in object.maps_mut() {
+        if map.name() == ".rodata.fault" && skip != Skip::NONE {
+            let value = map.initial_value_mut().unwrap_or_default();
+            value.copy_from_slice(&skip.0.to_ne_bytes());
+        }
         if map.map_type() == MapType::StructOps {
             let value = map.initial_value_mut().unwrap_or_default();
             rename(value, name).ok_or_else(|| Error::Answer {
@@ -117,16 +153,35 @@ pub fn register(algorithm: Coupled, name: &str) -> Result<Registered> {
             })?;
         }
     }
+    let failed = |e| refused(&attempted, &e);
     let mut object = object.load().map_err(failed)?;
     let mut ops = object
         .maps_mut()
         .find(|m| m.map_type() == MapType::StructOps)
         .ok_or_else(|| Error::answer(&attempted, "the object has no struct_ops"))?;
     let link = ops.attach_struct_ops().map_err(failed)?;
-    Ok(Registered {
+    let registered = Registered {
         name: name.to_owned(),
-        _link: link,
-    })
+        link,
+    };
+    Ok((object, registered))
+}
+
+fn prepared(object: &[u8], attempted: &str) -> Result<OpenObject> {
+    require()?;
+    log::capture();
+    ObjectBuilder::default()
+        .open_memory(object)
+        .map_err(|e| refused(attempted, &e))
+}
+
+/// Why libbpf refused.
+fn refused(attempted: &str, e: &libbpf_rs::Error) -> Error {
+    match e.kind() {
+        // As in a user namespace, whose root has every right but this.
+        ErrorKind::PermissionDenied if !log::verifier_spoke() => lacking::no_right(),
+        _ => Error::answer(attempted, log::with_last_words(e)),
+    }
 }
 
 /// Puts `name` where the object has its own, in its `name` member: the only

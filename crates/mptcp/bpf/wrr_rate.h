@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
+/* The rates of weighted round robin on a kernel whose scheduler knows no weights.
+ *
+ * Mainline's MPTCP scheduler gives the next 64 kB to the subflow with the least
+ * queued bytes / pacing rate. So whoever sets the pacing rates sets the split.
+ * Here they are R times the weight of the access, R one rate for the whole
+ * connection: as high as all paths can do it (strict) or as the application
+ * needs it, a path sending less where it can do no more (work-conserving).
+ *
+ * No kernel types, no clock: user space compiles the same lines for their tests.
+ * Rates are bytes of payload a second, R and its like 2^-16 of that for each
+ * unit of weight, times nanoseconds.
+ */
+#ifndef BRAID_WRR_RATE_H
+#define BRAID_WRR_RATE_H
+
+#ifndef WRR_INLINE
+#define WRR_INLINE static inline __attribute__((unused))
+#endif
+
+#define WRR_SHIFT	16
+#define WRR_MS		1000000ULL
+#define WRR_WEIGHT_MAX	65535U
+#define WRR_RATE_MIN	8000ULL			/* 64 kbit/s */
+#define WRR_RATE_MAX	12500000000ULL		/* 100 Gbit/s */
+#define WRR_UNIT_MAX	(WRR_RATE_MAX << WRR_SHIFT)
+#define WRR_TICK	(10 * WRR_MS)
+
+/* A rate that is looked for: of the whole connection (as R), or of one path. */
+struct wrr_search {
+	__u64	rate;
+	__u64	good;		/* carried when a path was full, last; 0: not yet */
+	__u64	hold;		/* what was changed last shows from then on */
+};
+
+/* What was seen since the last step. */
+enum wrr_seen {
+	WRR_IDLE,		/* nothing waits to be sent */
+	WRR_BUSY,		/* something does, and the path carries it */
+	WRR_FULL,		/* the path is full: a queue stands, or losses */
+};
+
+/* How it was seen. Times are nanoseconds but for the queue's. */
+struct wrr_sight {
+	__u64	carried;	/* delivered, in the unit of the rate */
+	__u64	now;
+	__u64	since;		/* the last step */
+	__u64	shows;		/* how long a change takes to show */
+	__u32	queue_us;	/* how long the queue is that stands */
+};
+
+/* How long a queue takes to drain, about. */
+#define WRR_DRAIN_US	160000ULL
+
+/* A step, every WRR_TICK or more.
+ *
+ * Doubled until a path has been full, and again where that is far above; near it up
+ * by a 1024th each tick, and above it the faster the further: what was taken for full
+ * and is not, once, costs a second. When full, down to what was carried and so much
+ * less that the queue drains. While nothing waits, towards what was carried and a
+ * tenth: rates that are no higher than need be are what gives each access its share.
+ */
+WRR_INLINE void wrr_step(struct wrr_search *s, enum wrr_seen seen,
+			 const struct wrr_sight *at)
+{
+	__u64 rate = s->rate, near = s->good - s->good / 32, wanted, ticks;
+	__u64 carried = at->carried, now = at->now, shows = at->shows;
+	__u32 queue_us = at->queue_us;
+
+	if (seen == WRR_IDLE) {
+		wanted = carried + carried / 10;
+		if (wanted < rate)
+			s->rate = rate - (rate - wanted) / 8;
+		return;
+	}
+	/* What waited came through faster than that: it was a pause, and no limit. */
+	if (rate < s->good && carried > s->good + s->good / 4) {
+		s->good = carried < 2 * s->good ? carried : 2 * s->good;
+		near = s->good - s->good / 32;
+	}
+	if (now < s->hold)
+		return;
+	if (seen == WRR_FULL) {
+		/* One odd measurement does not cost more than half. */
+		s->good = carried > rate / 2 ? carried : rate / 2;
+		if (queue_us < WRR_DRAIN_US / 32)
+			queue_us = WRR_DRAIN_US / 32;
+		wanted = s->good / (WRR_DRAIN_US + queue_us) * WRR_DRAIN_US;
+		if (wanted < rate)
+			s->rate = wanted;
+		s->hold = now + 2 * shows;
+		return;
+	}
+	/* There is much more room than there was. */
+	if (rate > s->good + s->good / 4)
+		s->good = 0;
+	if (rate < near) {
+		rate = 2 * rate < near ? 2 * rate : near;
+		s->hold = now + shows;
+	} else if (!s->good) {
+		rate *= 2;
+		s->hold = now + shows;
+	} else {
+		ticks = at->since * 16 / WRR_TICK;
+		ticks = ticks < 16 ? 16 : ticks > 128 ? 128 : ticks;
+		rate += (rate / 1024 + (rate > s->good ? (rate - s->good) / 32 : 0)) / 16 *
+			ticks;
+	}
+	s->rate = rate < WRR_UNIT_MAX ? rate : WRR_UNIT_MAX;
+}
+
+WRR_INLINE __u64 wrr_clamp(__u64 rate)
+{
+	if (rate < WRR_RATE_MIN)
+		return WRR_RATE_MIN;
+	return rate > WRR_RATE_MAX ? WRR_RATE_MAX : rate;
+}
+
+/* @rate of an access with @weight as R, and back. */
+WRR_INLINE __u64 wrr_unit(__u64 rate, __u32 weight)
+{
+	return (wrr_clamp(rate) << WRR_SHIFT) / (weight ? weight : 1);
+}
+
+WRR_INLINE __u64 wrr_share(__u64 unit, __u32 weight)
+{
+	__u64 most = WRR_UNIT_MAX / (weight ? weight : 1);
+
+	if (unit > most)
+		unit = most;
+	return wrr_clamp(unit * weight >> WRR_SHIFT);
+}
+
+/* How much a path's pacing rate is raised while it has nothing that waits, in
+ * units of 1/256: what is under way counts as queued for the scheduler, and a longer
+ * round trip has more of it at the same rate.
+ */
+WRR_INLINE __u32 wrr_stretch(__u32 rtt_us, __u32 least_rtt_us)
+{
+	__u64 times = (__u64)rtt_us * 256 / (least_rtt_us ? least_rtt_us : 1);
+
+	return times < 256 ? 256 : times > 64 * 256 ? 64 * 256 : times;
+}
+
+/* What a path is owed, in bytes: what it was due by its weight of what all carried,
+ * less what it carried. Shares that are set by the way come out some points wrong,
+ * now here, now there; this is what puts them right. Forgotten by half in 0.4 s.
+ */
+#define WRR_OWED_MAX	(1LL << 30)
+
+WRR_INLINE __s32 wrr_owed(__s32 owed, __u64 due, __u32 carried)
+{
+	__s64 sum = owed;
+
+	/* towards 0: not all BPF machines divide signed numbers */
+	sum = sum < 0 ? sum + (-sum >> 6) : sum - (sum >> 6);
+	sum += (due < WRR_OWED_MAX ? (__s64)due : WRR_OWED_MAX) - carried;
+	if (sum > WRR_OWED_MAX)
+		return WRR_OWED_MAX;
+	return sum < -WRR_OWED_MAX ? -WRR_OWED_MAX : sum;
+}
+
+/* The pacing rate of a path that is owed so much: by as much more as it would take to
+ * pay it in an eighth of a second, at most half more or less.
+ */
+WRR_INLINE __u64 wrr_pay(__u64 rate, __s32 owed)
+{
+	__u64 more = 8ULL * (owed < 0 ? -(__s64)owed : (__s64)owed);
+
+	if (more > rate / 2)
+		more = rate / 2;
+	return owed < 0 ? rate - more : rate + more;
+}
+
+/* Packets under way: a round trip and a quarter, 6 ms more for trains of ACKs and
+ * more than the queue that is looked for, and enough for a slow path to be paced at all.
+ */
+WRR_INLINE __u32 wrr_window(__u64 rate, __u32 min_rtt_us, __u32 mss)
+{
+	__u64 us = (__u64)min_rtt_us + min_rtt_us / 4 + 6000;
+	__u64 packets = rate * us / 1000000 / (mss ? mss : 1) + 8;
+
+	return packets < 1U << 20 ? packets : 1U << 20;
+}
+
+#endif /* BRAID_WRR_RATE_H */

@@ -1,0 +1,285 @@
+//! A weighted round robin that outlives the process that registered it, and how
+//! the next one takes it over.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+
+use libbpf_rs::query::LinkTypeInfo;
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapInfo, MapType};
+
+use super::{Key, NOTE_MAX, OPS, WEIGHTS_MAX, Wrr};
+use crate::bpf::pins::make_directory;
+use crate::bpf::{Algorithm, NAME_MAX, Pins, Registered, require};
+use crate::error::{Error, Result};
+use crate::{support, weights};
+
+/// What is pinned. The link is last: without it, all others are nothing.
+const LINK: &str = "link";
+/// `struct settings`.
+const SETTINGS_LEN: u32 = 8;
+
+impl Wrr {
+    /// Has it outlive this process if that is killed, with `note` for the next one;
+    /// dropped, it takes all with it.
+    ///
+    /// # Errors
+    /// The kernel's; nothing is pinned then. [`Wrr::set_note`]'s.
+    pub fn pin(&mut self, pins: Pins, note: &[u8]) -> Result<()> {
+        self.set_note(note)?;
+        let directory = pins.of(Algorithm::Wrr.object());
+        make_directory(&directory)?;
+        let failed = |what: &str, e| {
+            let path = directory.join(what);
+            Error::left(format!("pin {what} to {}", path.display()), e)
+        };
+        let maps = [
+            (OPS, &mut self.ops),
+            ("weights", &mut self.weights),
+            ("settings", &mut self.settings),
+            ("note", &mut self.note),
+        ];
+        for (name, map) in maps {
+            map.pin(directory.join(name)).map_err(|e| failed(name, e))?;
+        }
+        let link = &mut self.registered.link;
+        link.pin(directory.join(LINK))
+            .map_err(|e| failed(LINK, e))?;
+        self.pins = Some(pins);
+        Ok(())
+    }
+
+    /// Whether it outlives this process if that is killed.
+    pub fn is_pinned(&self) -> bool {
+        self.pins.is_some()
+    }
+
+    /// Changes what the next process is told.
+    ///
+    /// # Errors
+    /// It is longer than [`NOTE_MAX`]; or the kernel's.
+    pub fn set_note(&mut self, note: &[u8]) -> Result<()> {
+        let attempted = || format!("leave a note with {}", self.registered.name());
+        if note.len() > NOTE_MAX {
+            let what = format!("{} bytes are more than {NOTE_MAX}", note.len());
+            return Err(Error::left(attempted(), what));
+        }
+        let mut value = vec![0; 4 + NOTE_MAX];
+        value[..4].copy_from_slice(&(note.len() as u32).to_ne_bytes());
+        value[4..4 + note.len()].copy_from_slice(note);
+        self.note
+            .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY)
+            .map_err(|e| Error::left(attempted(), e))
+    }
+
+    /// Goes on with what another process has left there, as it is: it carries the
+    /// connections' weights, and they change with it again. Returns the note, too.
+    ///
+    /// # Errors
+    /// It is not what this version of Braid would have left, in form or in content,
+    /// or the process may not have it. What was there is taken away then.
+    pub fn adopt(pins: Pins) -> Result<(Self, Vec<u8>)> {
+        require()?;
+        let directory = pins.of(Algorithm::Wrr.object());
+        let attempted = || format!("go on with {}", pins.directory().display());
+        if !directory.is_dir() {
+            let what = "it was left by another version of braid, or before it was complete";
+            return Err(Error::left(attempted(), what));
+        }
+        read(&directory, pins.directory()).map(|(mut wrr, note)| {
+            wrr.pins = Some(pins);
+            (wrr, note)
+        })
+    }
+}
+
+/// The notes in all versions there, those that can be read.
+pub fn notes(pins: &Pins) -> Vec<Vec<u8>> {
+    let of = |version: &Path| {
+        let map = open(version, "note", note_form()).ok()?;
+        note(&map).ok()
+    };
+    let all = pins.versions();
+    all.iter().filter_map(|v| of(v)).collect()
+}
+
+/// Type, sizes of key and value, most entries.
+type Form = (MapType, u32, u32, u32);
+
+const fn note_form() -> Form {
+    (MapType::Array, 4, 4 + NOTE_MAX as u32, 1)
+}
+
+fn read(directory: &Path, pins: &Path) -> Result<(Wrr, Vec<u8>)> {
+    let attempted = format!("go on with {}", pins.display());
+    let wrong = |what: &str| Error::left(&attempted, what);
+    let weights = open(
+        directory,
+        "weights",
+        (MapType::Hash, size_of::<Key>() as u32, 4, WEIGHTS_MAX),
+    )?;
+    let settings = open(directory, "settings", (MapType::Array, 4, SETTINGS_LEN, 1))?;
+    let note_map = open(directory, "note", note_form())?;
+    let ops = pinned_map(&directory.join(OPS))?;
+    if ops.map_type() != MapType::StructOps || ops.name() != OsStr::new(OPS) {
+        return Err(wrong("the map wrr is no congestion control of Braid's"));
+    }
+    let link = Link::open(directory.join(LINK))
+        .map_err(|e| wrong(&format!("its link cannot be opened: {e}")))?;
+    let info = match kind_of(&link).as_deref() {
+        Some("anon_inode:bpf_link" | "anon_inode:bpf-link") => link.info().ok(),
+        _ => None,
+    };
+    let attached = info.and_then(|i| match i.info {
+        LinkTypeInfo::StructOps(s) => Some(s.map_id),
+        _ => None,
+    });
+    let id = MapInfo::new(ops.as_fd()).map(|i| i.info.id).ok();
+    if attached.is_none() || attached != id {
+        return Err(wrong("its link is not that of a congestion control of it"));
+    }
+    let value = look(&ops)?;
+    let name = name(&value).ok_or_else(|| wrong("its congestion control has no name of ours"))?;
+    support::Support::detect().require_congestion_control(&name)?;
+    let (strict, version) = settings_in(&look(&settings)?)
+        .ok_or_else(|| wrong("its settings are not what Braid writes"))?;
+    let mut set = BTreeMap::new();
+    for key in weights.keys() {
+        let value = weights
+            .lookup(&key, MapFlags::ANY)
+            .map_err(|e| wrong(&e.to_string()))?;
+        let entry = value.and_then(|v| weight_in(&key, &v));
+        let (key, weight) = entry.ok_or_else(|| wrong("its weights are not what Braid writes"))?;
+        set.insert(key, weight);
+    }
+    let note = note(&note_map)?;
+    let wrr = Wrr {
+        pins: None,
+        registered: Registered { name, link },
+        ops,
+        weights,
+        settings,
+        note: note_map,
+        set,
+        strict,
+        version,
+    };
+    Ok((wrr, note))
+}
+
+/// A map there, if it has the name and the form that it is to have.
+fn open(directory: &Path, name: &str, form: Form) -> Result<MapHandle> {
+    let path = directory.join(name);
+    let map = pinned_map(&path)?;
+    let is = (
+        map.map_type(),
+        map.key_size(),
+        map.value_size(),
+        map.max_entries(),
+    );
+    if map.name() != OsStr::new(name) || is != form {
+        let what = format!(
+            "the map there is \"{}\", {is:?} (type, bytes of key and value, entries), and not \
+             \"{name}\", {form:?}",
+            map.name().to_string_lossy(),
+        );
+        return Err(Error::left(format!("use {}", path.display()), what));
+    }
+    Ok(map)
+}
+
+fn pinned_map(path: &Path) -> Result<MapHandle> {
+    let attempted = || format!("use {}", path.display());
+    let map = MapHandle::from_pinned_path(path).map_err(|e| Error::left(attempted(), e))?;
+    match kind_of(&map).as_deref() {
+        Some("anon_inode:bpf-map") => Ok(map),
+        other => {
+            let what = format!("it is no map but {}", other.unwrap_or("unknown"));
+            Err(Error::left(attempted(), what))
+        }
+    }
+}
+
+/// What the kernel calls an object: libbpf takes any for what it was asked for.
+fn kind_of<T: AsFd>(object: &T) -> Option<String> {
+    let fd = object.as_fd().as_raw_fd();
+    let kind = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
+    Some(kind.to_str()?.to_owned())
+}
+
+/// The one value of an array or of a `struct_ops`.
+fn look(map: &MapHandle) -> Result<Vec<u8>> {
+    let attempted = || format!("read the map {}", map.name().to_string_lossy());
+    map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|e| Error::left(attempted(), e))?
+        .ok_or_else(|| Error::left(attempted(), "it is empty"))
+}
+
+fn note(map: &MapHandle) -> Result<Vec<u8>> {
+    let value = look(map)?;
+    let length = value.first_chunk().map(|l| u32::from_ne_bytes(*l) as usize);
+    length
+        .and_then(|l| value.get(4..4 + l))
+        .map(<[u8]>::to_vec)
+        .ok_or_else(|| Error::left("read the note", "it is longer than its room"))
+}
+
+/// The name of a congestion control of ours in what the kernel tells of it.
+fn name(ops: &[u8]) -> Option<String> {
+    let at = ops.windows(4).position(|w| w == b"wrr_")?;
+    let field = ops.get(at..at + NAME_MAX + 1)?;
+    let length = field.iter().position(|&b| b == 0)?;
+    let letter = |b: &u8| b.is_ascii_alphanumeric() || b"_.".contains(b);
+    let name = &field[..length];
+    let fine = name.iter().all(letter) && field[length..].iter().all(|&b| b == 0);
+    fine.then(|| String::from_utf8_lossy(name).into_owned())
+}
+
+fn settings_in(value: &[u8]) -> Option<(bool, u32)> {
+    let (strict, version) = value.split_at_checked(4)?;
+    let number = |b: &[u8]| Some(u32::from_ne_bytes(b.try_into().ok()?));
+    match number(strict)? {
+        n @ (0 | 1) => Some((n == 1, number(version)?)),
+        _ => None,
+    }
+}
+
+fn weight_in(key: &[u8], value: &[u8]) -> Option<(Key, u32)> {
+    let weight = u32::from_ne_bytes(value.try_into().ok()?);
+    let key: Key = key.try_into().ok()?;
+    (weight <= weights::MOST && key[4..] != [0; 16]).then_some((key, weight))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_name_is_ours_or_none() {
+        let with = |name: &[u8]| [&[0, 7, 3][..], name, &[0; 16], &[9; 40]].concat();
+        assert_eq!(name(&with(b"wrr_3f_0")).as_deref(), Some("wrr_3f_0"));
+        for bad in [&b"cubic"[..], b"wrr_3f 0", b"wrr_\xff", b"wrr_12345678901"] {
+            let mut value = with(bad);
+            // Something follows the name at once.
+            value.iter_mut().filter(|b| **b == 0).for_each(|b| *b = 1);
+            assert_eq!(name(&value), None, "{bad:?}");
+        }
+        assert_eq!(name(b"wrr_"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn contents_are_ours_or_refused(strict: u32, version: u32, weight: u32, key: [u8; 20]) {
+            let value = [strict.to_ne_bytes(), version.to_ne_bytes()].concat();
+            let read = settings_in(&value);
+            prop_assert_eq!(read, (strict < 2).then_some((strict == 1, version)));
+            prop_assert_eq!(settings_in(&value[..7]), None);
+            let fits = weight <= weights::MOST && key[4..] != [0; 16];
+            let read = weight_in(&key, &weight.to_ne_bytes());
+            prop_assert_eq!(read, fits.then_some((key, weight)));
+            prop_assert_eq!(weight_in(&key[1..], &weight.to_ne_bytes()), None);
+        }
+    }
+}
