@@ -31,6 +31,14 @@ pub enum Error {
         /// What is wrong with the answer.
         what: String,
     },
+    /// What another process has left, or holds, cannot be used.
+    #[error("{attempted}: {what}")]
+    Left {
+        /// What was attempted, on what.
+        attempted: String,
+        /// What is in the way.
+        what: String,
+    },
     /// The machine lacks something; exit status 3.
     #[error("{what}; {remedy}")]
     Lacking {
@@ -61,6 +69,14 @@ impl Error {
 
     pub(crate) fn answer(attempted: impl Into<String>, what: impl ToString) -> Self {
         Self::Answer {
+            attempted: attempted.into(),
+            what: what.to_string(),
+        }
+    }
+
+    #[cfg(feature = "bpf")]
+    pub(crate) fn left(attempted: impl Into<String>, what: impl ToString) -> Self {
+        Self::Left {
             attempted: attempted.into(),
             what: what.to_string(),
         }

@@ -6,13 +6,18 @@
 
 #[cfg(feature = "bpf")]
 pub mod bpf;
+pub mod buffers;
+pub mod capabilities;
+pub mod cgroup;
 pub mod diag;
 mod error;
 pub mod events;
+pub mod manage;
 pub mod mib;
 mod nl;
 pub mod pm;
 pub mod preload;
+pub mod route_events;
 pub mod socket;
 mod sockopt;
 pub mod support;

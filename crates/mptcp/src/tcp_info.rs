@@ -41,6 +41,8 @@ pub struct TcpInfo {
     pub lost: u32,
     /// Since data was last sent, milliseconds.
     pub last_data_sent_ms: u32,
+    /// Since data last came, milliseconds.
+    pub last_data_recv_ms: u32,
     /// Since an acknowledgement last came, milliseconds.
     pub last_ack_recv_ms: u32,
     /// Path MTU, bytes.
@@ -87,6 +89,7 @@ impl TcpInfo {
             unacked: u32_at(b, 24),
             lost: u32_at(b, 32),
             last_data_sent_ms: u32_at(b, 44),
+            last_data_recv_ms: u32_at(b, 52),
             last_ack_recv_ms: u32_at(b, 56),
             pmtu: u32_at(b, 60),
             rtt_us: u32_at(b, 68),

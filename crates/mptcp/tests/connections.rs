@@ -3,7 +3,7 @@
 mod world;
 
 use braid_core::api::Connection;
-use braid_mptcp::diag::Diag;
+use braid_mptcp::diag::{Diag, TcpSocket};
 use braid_mptcp::events::{Batch, Event, EventKind, EventSocket};
 use braid_mptcp::mib::Counters;
 use braid_mptcp::pm::{EndpointFlags, PathManager};
@@ -232,4 +232,41 @@ fn an_unknown_congestion_control_is_refused_by_name() {
         let e = e.to_string();
         assert!(e.contains("\"warp\"") && e.contains("reno"), "{e}");
     });
+}
+
+#[test]
+fn known_subflows_are_looked_at_one_by_one() {
+    let Some(w) = World::new(2) else { return };
+    mesh(&w, 2);
+    let (mut stream, server) = connected(&w, 80, "reno");
+    let mut at_device = w.device.run(|| Diag::open().unwrap());
+    let mut at_proxy = w.proxy.run(|| Diag::open().unwrap());
+    fetch(&mut stream, 100_000);
+    for diag in [&mut at_device, &mut at_proxy] {
+        with_subflows(diag, 2);
+        let all = diag.tcp().unwrap();
+        let ends = |all: &[TcpSocket]| -> Vec<_> {
+            let subflows = all.iter().filter(|s| s.ulp.is_some());
+            subflows.map(|s| (s.local, s.remote, s.ulp)).collect()
+        };
+        assert_eq!(diag.subflows_known(), 2);
+        assert_eq!(ends(&diag.subflows_again().unwrap()), ends(&all));
+    }
+    let moved = |diag: &mut Diag| -> u64 {
+        let all = diag.subflows_again().unwrap();
+        all.iter().map(|s| s.tcp.bytes_received).sum()
+    };
+    let before = moved(&mut at_device);
+    fetch(&mut stream, 100_000);
+    assert!(moved(&mut at_device) >= before + 100_000);
+    // Those that are gone are left out, and the list goes on.
+    ask(&mut stream, 0);
+    drop(stream);
+    server.join().unwrap();
+    eventually("both subflows are gone", || {
+        let left = at_device.subflows_again().unwrap();
+        let live = left.iter().filter(|s| s.state == 1).count();
+        (live == 0).then_some(())
+    });
+    assert!(at_device.tcp().is_ok());
 }

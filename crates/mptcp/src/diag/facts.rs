@@ -29,6 +29,7 @@ pub fn connections(
                 inode: m.inode,
                 mptcp: Some(facts(&m.info)),
                 subflows: vec![],
+                weights: None,
             };
             (m.info.token, c)
         })
@@ -45,6 +46,7 @@ pub fn connections(
                     inode: socket.inode,
                     mptcp: None,
                     subflows: vec![],
+                    weights: None,
                 })
                 .subflows
                 .push(subflow),
@@ -55,6 +57,7 @@ pub fn connections(
                 inode: socket.inode,
                 mptcp: None,
                 subflows: vec![subflow],
+                weights: None,
             }),
         }
     }
@@ -120,6 +123,8 @@ fn subflow(
         received_bytes: t.bytes_received,
         notsent_bytes: t.notsent_bytes,
         queued_bytes: s.queued_bytes,
+        send_buffer_bytes: s.send_buffer_bytes,
+        receive_buffer_bytes: s.receive_buffer_bytes,
         retransmits: t.total_retrans,
         unacked_segments: t.unacked,
         lost_segments: t.lost,
@@ -181,6 +186,8 @@ mod tests {
             },
             congestion_control: "cubic".into(),
             queued_bytes: 0,
+            send_buffer_bytes: 0,
+            receive_buffer_bytes: 0,
             ulp,
         }
     }

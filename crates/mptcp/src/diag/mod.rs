@@ -32,6 +32,10 @@ const INFO: u16 = 2;
 const CONG: u16 = 4;
 const SKMEMINFO: u16 = 7;
 const ULP_INFO: u16 = 19;
+// `SK_MEMINFO_*` of linux/sock_diag.h.
+const MEM_RCVBUF: usize = 1;
+const MEM_SNDBUF: usize = 3;
+const MEM_WMEM_QUEUED: usize = 5;
 // `INET_ULP_INFO_*`.
 const ULP_MPTCP: u16 = 3;
 // `MPTCP_SUBFLOW_ATTR_*` of linux/mptcp.h.
@@ -105,8 +109,20 @@ pub struct TcpSocket {
     pub congestion_control: String,
     /// Memory queued for sending, bytes (`sk_wmem_queued`).
     pub queued_bytes: u32,
+    /// What may be queued for sending, bytes (`sk_sndbuf`).
+    pub send_buffer_bytes: u32,
+    /// What may be queued of what was received, bytes (`sk_rcvbuf`).
+    pub receive_buffer_bytes: u32,
     /// Present on subflows of MPTCP, those that fell back included.
     pub ulp: Option<UlpInfo>,
+}
+
+impl TcpSocket {
+    /// The connection whose subflow this is, where the kernel tells it.
+    pub fn token(&self) -> Option<u32> {
+        let token = self.ulp.as_ref()?.token_local;
+        (token != 0).then_some(token)
+    }
 }
 
 /// An MPTCP socket.
@@ -126,6 +142,8 @@ pub struct MptcpSocket {
 #[derive(Debug)]
 pub struct Diag {
     channel: Channel,
+    /// The subflows that the last list of TCP sockets had, for [`Diag::subflows_again`].
+    subflows: Vec<(u8, SocketId)>,
 }
 
 impl Diag {
@@ -138,7 +156,10 @@ impl Diag {
             netlink_sys::protocols::NETLINK_SOCK_DIAG,
             "socket statistics",
         )?;
-        Ok(Self { channel })
+        Ok(Self {
+            channel,
+            subflows: Vec::new(),
+        })
     }
 
     /// The TCP sockets that are not listening and not in TIME-WAIT.
@@ -147,34 +168,51 @@ impl Diag {
     /// The kernel's refusal.
     pub fn tcp(&mut self) -> Result<Vec<TcpSocket>> {
         let mut all = Vec::new();
-        let extensions = ExtensionFlags::INFO | ExtensionFlags::CONG | ExtensionFlags::SKMEMINFO;
+        let mut subflows = Vec::new();
         for family in [AF_INET, AF_INET6] {
-            let body = request(family, libc::IPPROTO_TCP, &extensions);
+            let body = request(family, libc::IPPROTO_TCP, &tcp_extensions());
             self.dump(&body, "TCP", &mut |header, attributes| {
-                let mut socket = TcpSocket {
-                    local: local(&header.socket_id),
-                    remote: remote(&header.socket_id),
-                    state: header.state,
-                    inode: header.inode,
-                    tcp: TcpInfo::default(),
-                    congestion_control: String::new(),
-                    queued_bytes: 0,
-                    ulp: None,
-                };
-                attributes.each(|kind, v| match kind {
-                    INFO => socket.tcp = TcpInfo::parse(v),
-                    CONG => socket.congestion_control = attr::text(v),
-                    // The sixth number is SK_MEMINFO_WMEM_QUEUED.
-                    SKMEMINFO => {
-                        socket.queued_bytes = v.get(20..).and_then(attr::u32_of).unwrap_or(0);
-                    }
-                    ULP_INFO => socket.ulp = Attrs(v).find(ULP_MPTCP).map(UlpInfo::parse),
-                    _ => {}
-                });
+                let socket = tcp_socket(header, &attributes);
+                if socket.ulp.is_some() {
+                    subflows.push((family, header.socket_id.clone()));
+                }
                 all.push(socket);
             })?;
         }
+        self.subflows = subflows;
         Ok(all)
+    }
+
+    /// The subflows of MPTCP that [`Diag::tcp`] found last, as they are now; those
+    /// that are gone are left out. It asks for each by its address, which costs
+    /// far less than a list where they are few.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn subflows_again(&mut self) -> Result<Vec<TcpSocket>> {
+        let attempted = || "look at a subflow".to_owned();
+        let mut all = Vec::new();
+        for (family, id) in &self.subflows {
+            let body = request_one(*family, id.clone());
+            let each = &mut |answer: &[u8]| {
+                let (header, attributes) = row(answer, &attempted)?;
+                all.push(tcp_socket(&header, &attributes));
+                Ok(())
+            };
+            let asked = self
+                .channel
+                .request(SOCK_DIAG_BY_FAMILY, &body, &attempted, each);
+            match asked {
+                Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ESTALE)) => {}
+                other => other?,
+            }
+        }
+        Ok(all)
+    }
+
+    /// How many [`Diag::subflows_again`] would ask for.
+    pub fn subflows_known(&self) -> usize {
+        self.subflows.len()
     }
 
     /// The MPTCP sockets.
@@ -210,17 +248,72 @@ impl Diag {
         each: &mut dyn FnMut(&InetResponseHeader, Attrs<'_>),
     ) -> Result<()> {
         let attempted = || format!("list the {what} sockets");
+        let each = &mut |answer: &[u8]| {
+            let (header, attributes) = row(answer, &attempted)?;
+            each(&header, attributes);
+            Ok(())
+        };
         self.channel
-            .dump(SOCK_DIAG_BY_FAMILY, body, &attempted, &mut |answer| {
-                let (header, attributes) = answer
-                    .split_at_checked(RESPONSE_LEN)
-                    .ok_or_else(|| Error::answer(attempted(), "a row is too short"))?;
-                let header =
-                    InetResponseHeader::parse(header).map_err(|e| Error::answer(attempted(), e))?;
-                each(&header, Attrs(attributes));
-                Ok(())
-            })
+            .dump(SOCK_DIAG_BY_FAMILY, body, &attempted, each)
     }
+}
+
+/// One answer: the socket, and what else is told of it.
+fn row<'a>(
+    answer: &'a [u8],
+    attempted: &dyn Fn() -> String,
+) -> Result<(InetResponseHeader, Attrs<'a>)> {
+    let (header, attributes) = answer
+        .split_at_checked(RESPONSE_LEN)
+        .ok_or_else(|| Error::answer(attempted(), "a row is too short"))?;
+    let header = InetResponseHeader::parse(header).map_err(|e| Error::answer(attempted(), e))?;
+    Ok((header, Attrs(attributes)))
+}
+
+fn tcp_socket(header: &InetResponseHeader, attributes: &Attrs<'_>) -> TcpSocket {
+    let mut socket = TcpSocket {
+        local: local(&header.socket_id),
+        remote: remote(&header.socket_id),
+        state: header.state,
+        inode: header.inode,
+        tcp: TcpInfo::default(),
+        congestion_control: String::new(),
+        queued_bytes: 0,
+        send_buffer_bytes: 0,
+        receive_buffer_bytes: 0,
+        ulp: None,
+    };
+    attributes.each(|kind, v| match kind {
+        INFO => socket.tcp = TcpInfo::parse(v),
+        CONG => socket.congestion_control = attr::text(v),
+        SKMEMINFO => {
+            let number = |i: usize| v.get(4 * i..).and_then(attr::u32_of).unwrap_or(0);
+            socket.receive_buffer_bytes = number(MEM_RCVBUF);
+            socket.send_buffer_bytes = number(MEM_SNDBUF);
+            socket.queued_bytes = number(MEM_WMEM_QUEUED);
+        }
+        ULP_INFO => socket.ulp = Attrs(v).find(ULP_MPTCP).map(UlpInfo::parse),
+        _ => {}
+    });
+    socket
+}
+
+fn tcp_extensions() -> ExtensionFlags {
+    ExtensionFlags::INFO | ExtensionFlags::CONG | ExtensionFlags::SKMEMINFO
+}
+
+/// Asks for one TCP socket.
+fn request_one(family: u8, socket_id: SocketId) -> Vec<u8> {
+    let request = InetRequest {
+        family,
+        protocol: libc::IPPROTO_TCP as u8,
+        extensions: tcp_extensions(),
+        states: StateFlags::all(),
+        socket_id,
+    };
+    let mut body = vec![0; request.buffer_len()];
+    request.emit(&mut body);
+    body
 }
 
 fn request(family: u8, protocol: i32, extensions: &ExtensionFlags) -> Vec<u8> {

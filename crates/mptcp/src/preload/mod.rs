@@ -43,6 +43,12 @@ pub fn command(cmd: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Lets the MPTCP sockets of the program of [`command`], and of what it starts,
+/// have this congestion control; a socket that may not have it keeps its own.
+pub fn congestion_control(cmd: &mut Command, name: &str) {
+    cmd.env("BRAID_CONGESTION", name);
+}
+
 /// Writes the library below `temporary` unless it is there, and says where. It
 /// stays: programs that were started with it may start others later. The
 /// directory is this user's, and nobody else may write to it.

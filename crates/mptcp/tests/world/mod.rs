@@ -6,6 +6,7 @@
 //! fd77::1. What the device sends from an access's address leaves by it.
 #![allow(dead_code)]
 
+pub(crate) mod change;
 pub(crate) mod mptcp;
 
 use std::fs::File;
@@ -148,33 +149,10 @@ impl World {
             eprintln!("skipped: {e}");
             return None;
         }
-        let proxy_fd = proxy.0.as_raw_fd();
-        device.with_netlink(async |h| {
-            for k in 1..=accesses {
-                let (d, p) = (format!("d{k}"), format!("p{k}"));
-                h.link()
-                    .add(LinkVeth::new(&d, &p).build())
-                    .execute()
-                    .await
-                    .expect("add veth");
-                let i = index(&h, &p).await;
-                let to_proxy = LinkUnspec::new_with_index(i).setns_by_fd(proxy_fd).build();
-                h.link().set(to_proxy).execute().await.expect("move veth");
-                up(&h, &d).await;
-                address(&h, &d, device4(k), 30).await;
-                address(&h, &d, v6(k, 2).into(), 64).await;
-            }
-        });
-        proxy.with_netlink(async |h| {
-            address(&h, "lo", SERVICE.into(), 32).await;
-            address(&h, "lo", SERVICE6.into(), 128).await;
-            for k in 1..=accesses {
-                let p = format!("p{k}");
-                up(&h, &p).await;
-                address(&h, &p, Ipv4Addr::new(10, 77, k, 1).into(), 30).await;
-                address(&h, &p, v6(k, 1).into(), 64).await;
-            }
-        });
+        for k in 1..=accesses {
+            join(&device, &proxy, k);
+        }
+        serve_at(&proxy);
         device.with_netlink(async |h| {
             for k in 1..=accesses {
                 let i = index(&h, &format!("d{k}")).await;
@@ -182,6 +160,19 @@ impl World {
             }
         });
         Some(World { device, proxy })
+    }
+
+    /// Adds access `k`, which leads to another namespace that serves at the same
+    /// addresses, and returns that.
+    pub(crate) fn add_impostor(&self, k: u8) -> Ns {
+        let impostor = Ns::new().expect("a further namespace");
+        join(&self.device, &impostor, k);
+        serve_at(&impostor);
+        self.device.with_netlink(async |h| {
+            let i = index(&h, &format!("d{k}")).await;
+            routes(&h, k, i).await;
+        });
+        impostor
     }
 
     /// The index of the device's interface of access `k`.
@@ -228,6 +219,35 @@ impl World {
             }
         })
     }
+}
+
+/// Joins a device and a proxy by access `k`, with addresses.
+fn join(device: &Ns, proxy: &Ns, k: u8) {
+    let proxy_fd = proxy.0.as_raw_fd();
+    let (d, p) = (format!("d{k}"), format!("p{k}"));
+    device.with_netlink(async |h| {
+        let veth = LinkVeth::new(&d, &p).build();
+        h.link().add(veth).execute().await.expect("add veth");
+        let i = index(&h, &p).await;
+        let to_proxy = LinkUnspec::new_with_index(i).setns_by_fd(proxy_fd).build();
+        h.link().set(to_proxy).execute().await.expect("move veth");
+        up(&h, &d).await;
+        address(&h, &d, device4(k), 30).await;
+        address(&h, &d, v6(k, 2).into(), 64).await;
+    });
+    proxy.with_netlink(async |h| {
+        up(&h, &p).await;
+        address(&h, &p, Ipv4Addr::new(10, 77, k, 1).into(), 30).await;
+        address(&h, &p, v6(k, 1).into(), 64).await;
+    });
+}
+
+/// Gives a proxy the addresses that it serves at.
+fn serve_at(proxy: &Ns) {
+    proxy.with_netlink(async |h| {
+        address(&h, "lo", SERVICE.into(), 32).await;
+        address(&h, "lo", SERVICE6.into(), 128).await;
+    });
 }
 
 async fn routes(h: &Handle, k: u8, i: u32) {

@@ -53,17 +53,20 @@ pub(crate) fn with_subflows(diag: &mut Diag, n: usize) -> Connection {
     })
 }
 
-pub(crate) fn connected(
+/// A connection from the device to a server at the proxy, with this congestion control
+/// at both ends, or the default one.
+pub(crate) fn connected<'a>(
     w: &World,
     port: u16,
-    cc: &str,
+    cc: impl Into<Option<&'a str>>,
 ) -> (TcpStream, std::thread::JoinHandle<()>) {
+    let cc = cc.into();
     let listener = w
         .proxy
-        .run(|| socket::listen(service(port), true, Some(cc)).unwrap());
+        .run(|| socket::listen(service(port), true, cc).unwrap());
     let server = w.serve(listener);
     let stream = w
         .device
-        .run(|| socket::connect(None, service(port), true, Some(cc)).unwrap());
+        .run(|| socket::connect(None, service(port), true, cc).unwrap());
     (stream, server)
 }

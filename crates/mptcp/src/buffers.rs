@@ -1,0 +1,140 @@
+//! How much the TCP sockets of the namespace may hold: `tcp_rmem` and `tcp_wmem`.
+
+use std::time::Duration;
+
+use crate::support;
+
+/// The sysctl of [`TCP_RMEM`].
+pub const RECEIVE: &str = "net.ipv4.tcp_rmem";
+/// The sysctl of [`TCP_WMEM`].
+pub const SEND: &str = "net.ipv4.tcp_wmem";
+
+/// Least, initial and greatest buffer of a TCP socket, bytes.
+pub type Sizes = [u32; 3];
+
+/// Receive buffers for several accesses. Multipath TCP needs what all of them carry
+/// in the time that a burst takes over the slowest; starting at the kernel's 128 kB,
+/// its window opens too late for accesses of unequal delay.
+pub const TCP_RMEM: Sizes = [4096, 4 << 20, 64 << 20];
+/// Send buffers, of each subflow; the kernel starts them at 16 kB. A sender that is
+/// stopped by its own buffer never reaches the end of the peer's window, which
+/// stock kernels compute wrongly: the greatest is well below that of
+/// [`TCP_RMEM`].
+pub const TCP_WMEM: Sizes = [4096, 4 << 20, 8 << 20];
+
+/// What the stock scheduler gives to a subflow at a time, bytes.
+const BURST: f64 = 65_536.0;
+/// The kernel counts about twice what is in a buffer: its own structures, too.
+const COUNTED: f64 = 2.0;
+
+/// The receive buffer, in bytes as the kernel counts, for what paths of `sum` bytes/s
+/// carry while one burst takes its time on the slowest, of `least` bytes/s, and for
+/// `longest`, a round trip.
+pub fn needed(sum: f64, least: f64, longest: Duration) -> f64 {
+    COUNTED * sum * (BURST / least + longest.as_secs_f64())
+}
+
+/// A sysctl of three sizes, in the calling thread's namespace.
+pub fn sizes(name: &str) -> Option<Sizes> {
+    read(&support::sysctl(name)?)
+}
+
+/// Three sizes as the kernel writes them.
+pub fn read(text: &str) -> Option<Sizes> {
+    let mut numbers = text.split_whitespace().map(str::parse);
+    let sizes = [(); 3].map(|()| numbers.next().and_then(Result::ok));
+    let [Some(least), Some(initial), Some(greatest)] = sizes else {
+        return None;
+    };
+    (numbers.next().is_none()).then_some([least, initial, greatest])
+}
+
+fn write([least, initial, greatest]: Sizes) -> String {
+    format!("{least} {initial} {greatest}")
+}
+
+/// `now`, as the sysctl has it, with none of the three below `wanted`; none if that
+/// changes nothing.
+pub fn raised(now: &str, wanted: Sizes) -> Option<String> {
+    let now = read(now)?;
+    let [a, b, c] = [0, 1, 2].map(|i| now[i].max(wanted[i]));
+    ([a, b, c] != now).then(|| write([a, b, c]))
+}
+
+/// As long as it lives, new sockets begin with a wider receive buffer.
+///
+/// A subflow begins with the namespace's initial one, not with what its connection
+/// has grown to, and nothing widens it later: once the last of the first subflows has
+/// been replaced, the window of the connection is that of a new one. Those that join
+/// a connection again are therefore opened under this, as wide as is
+/// [needed](crate::manage::demand) and no wider: what a sender may have under way is
+/// sent again when an access is lost, and the application waits for it.
+#[derive(Debug)]
+pub struct Wide {
+    before: Option<String>,
+}
+
+impl Wide {
+    /// With at least `initial` bytes, in the calling thread's namespace; does nothing
+    /// where that is not allowed.
+    pub fn begin(initial: u32) -> Self {
+        let before = support::sysctl(RECEIVE).filter(|text| {
+            let [least, now, greatest] = read(text).unwrap_or([0; 3]);
+            let wide = initial.min(greatest);
+            let wider = write([least, wide, greatest]);
+            wide > now && support::set_sysctl(RECEIVE, &wider).is_ok()
+        });
+        Self { before }
+    }
+}
+
+impl Drop for Wide {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before
+            && let Err(e) = support::set_sysctl(RECEIVE, before)
+        {
+            eprintln!("braid: {e}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_the_kernel_says_is_read() {
+        assert_eq!(
+            read("4096\t131072\t6291456\n"),
+            Some([4096, 131_072, 6_291_456])
+        );
+        for wrong in ["", "1 2", "1 2 3 4", "1 2 x", "-1 2 3"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
+    fn sizes() -> impl Strategy<Value = Sizes> {
+        any::<Sizes>().prop_map(|mut s| {
+            s.sort_unstable();
+            s
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lowered_and_order_is_kept(now in sizes(), wanted in sizes()) {
+            let after = raised(&write(now), wanted).map_or(Some(now), |t| read(&t)).unwrap();
+            for i in 0..3 {
+                prop_assert!(after[i] == now[i].max(wanted[i]));
+            }
+            prop_assert!(after.is_sorted());
+            prop_assert_eq!(raised(&write(after), wanted), None);
+        }
+
+        #[test]
+        fn any_text_is_read_or_left(text: String) {
+            raised(&text, [1, 2, 3]);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! From what is set to what is to be set, in steps that can be taken in order.
+
+use super::plan::Plan;
+use super::view::{DefaultRoute, PROTOCOL, SourceRule, View};
+use crate::pm::{Endpoint, EndpointFlags};
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Delete an endpoint; its subflows end.
+    DeleteEndpoint(Endpoint),
+    /// Delete a rule of ours.
+    DeleteRule(SourceRule),
+    /// Delete a route of ours.
+    DeleteRoute(DefaultRoute),
+    /// Add a route.
+    AddRoute(DefaultRoute),
+    /// Add a rule.
+    AddRule(SourceRule),
+    /// Make an endpoint a backup, or a primary again.
+    SetBackup(Endpoint, bool),
+    /// Add an endpoint; connections join over it.
+    AddEndpoint(Endpoint),
+}
+
+/// The steps from `view` to `plan`.
+///
+/// Endpoints go first, while the routes are there that tell the peer; they come
+/// last, when the routes are there that their subflows need: the kernel opens a
+/// subflow once.
+pub fn diff(view: &View, plan: &Plan) -> Vec<Op> {
+    let mut ops = Vec::new();
+    let (mut keep, mut backups) = (Vec::new(), Vec::new());
+    for e in view.endpoints.iter().filter(|e| plan.owned.contains(&e.id)) {
+        let replaced = |w: &Endpoint| w.address == e.address;
+        if e.flags.contains(EndpointFlags::IMPLICIT) && plan.endpoints.iter().any(replaced) {
+            // The kernel replaces what it made itself, and keeps the id.
+            continue;
+        }
+        let wanted = plan
+            .endpoints
+            .iter()
+            .find(|w| (w.address, w.ifindex) == (e.address, e.ifindex))
+            .filter(|w| w.flags - EndpointFlags::BACKUP == e.flags - EndpointFlags::BACKUP);
+        match wanted {
+            None => ops.push(Op::DeleteEndpoint(e.clone())),
+            Some(w) => {
+                keep.push(e.address);
+                if w.flags != e.flags {
+                    let backup = w.flags.contains(EndpointFlags::BACKUP);
+                    backups.push(Op::SetBackup(e.clone(), backup));
+                }
+            }
+        }
+    }
+    let ours = |r: &&SourceRule| r.is_ours();
+    for rule in view.rules.iter().filter(ours) {
+        if !plan.rules.contains(rule) {
+            ops.push(Op::DeleteRule(*rule));
+        }
+    }
+    let ours: Vec<_> = view
+        .routes
+        .iter()
+        .filter(|r| r.protocol == PROTOCOL)
+        .collect();
+    for &route in &ours {
+        if !plan.routes.contains(route) {
+            ops.push(Op::DeleteRoute(*route));
+        }
+    }
+    for route in &plan.routes {
+        if !ours.contains(&route) {
+            ops.push(Op::AddRoute(*route));
+        }
+    }
+    for rule in &plan.rules {
+        if !view.rules.contains(rule) {
+            ops.push(Op::AddRule(*rule));
+        }
+    }
+    ops.append(&mut backups);
+    for e in &plan.endpoints {
+        if !keep.contains(&e.address) {
+            ops.push(Op::AddEndpoint(e.clone()));
+        }
+    }
+    ops
+}
+
+/// The steps that take back everything that is ours.
+pub fn take_back(view: &View, plan: &Plan) -> Vec<Op> {
+    let nothing = Plan {
+        owned: plan.owned.clone(),
+        ..Plan::default()
+    };
+    diff(view, &nothing)
+}
+
+#[cfg(test)]
+mod tests;

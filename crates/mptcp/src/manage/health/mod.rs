@@ -1,0 +1,165 @@
+//! Finds accesses that have died without a word: no kernel event tells of them.
+//!
+//! A path is dead when something is outstanding on it and no sign of life of any
+//! kind (acknowledgement, data, answered probe) came for three times its least
+//! round-trip time and 100 ms. It lives again when probes are answered.
+//!
+//! Two probes at least have to be outstanding, so that one lost packet kills
+//! nothing. Unacknowledged data counts by itself only after the kernel's own
+//! retransmission timer has passed: a peer may delay an acknowledgement by 200 ms.
+//! Where no one answers probes, that is all there is, and a path that was taken
+//! out is tried again after a while.
+
+mod path;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use braid_core::Time;
+
+use path::Path;
+
+/// To be added to three round-trip times.
+const MARGIN: Duration = Duration::from_millis(100);
+/// A path that is in use is asked when it was quiet for this long.
+const ASK: Duration = Duration::from_millis(40);
+/// How often sockets are looked at while connections exist and nothing flows.
+const LOOK: Duration = Duration::from_millis(250);
+/// How often they are looked at otherwise.
+const REST: Duration = Duration::from_secs(1);
+/// A detector that wakes up this much too late has slept, and so may have
+/// everything else.
+const LATE: Duration = Duration::from_millis(25);
+
+/// What the sockets tell of an address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// Subflows from it.
+    pub subflows: u32,
+    /// Since an acknowledgement or data last came on any of them.
+    pub quiet: Duration,
+    /// Data is unacknowledged on one of them.
+    pub unacked: bool,
+    /// Retransmission timeouts without an answer, the most of any.
+    pub timeouts: u8,
+    /// The least round-trip time of any.
+    pub min_rtt: Option<Duration>,
+}
+
+/// What is to be done, or has been found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Send a probe with this number.
+    Probe {
+        /// From this address.
+        address: IpAddr,
+        /// To be found in the answer.
+        number: u32,
+    },
+    /// It is dead.
+    Silent {
+        /// The address.
+        address: IpAddr,
+    },
+    /// It lives again.
+    Alive {
+        /// The address.
+        address: IpAddr,
+    },
+}
+
+/// The detector of all addresses that serve.
+#[derive(Debug, Default)]
+pub struct Detector {
+    paths: BTreeMap<IpAddr, Path>,
+    /// When [`Detector::tick`] is wanted next.
+    due: Time,
+}
+
+impl Detector {
+    /// Watches these addresses and forgets others. A new one is taken for alive.
+    pub fn watch(&mut self, addresses: &BTreeSet<IpAddr>, now: Time) {
+        self.paths.retain(|a, _| addresses.contains(a));
+        for a in addresses {
+            if !self.paths.contains_key(a) {
+                self.paths.insert(*a, Path::new(now));
+                self.due = now;
+            }
+        }
+    }
+
+    /// Takes what the sockets tell; an address without a sample has no subflow.
+    pub fn sample(&mut self, samples: &BTreeMap<IpAddr, Sample>, now: Time) {
+        for (a, path) in &mut self.paths {
+            path.sample(samples.get(a).copied().unwrap_or_default(), now);
+        }
+        // Whoever answered probes no longer does, while data still comes: that
+        // is not the paths' fault.
+        if self.paths.values().any(Path::answerer_is_gone) {
+            self.paths.values_mut().for_each(Path::without_answers);
+        }
+    }
+
+    /// Takes an answer to the probe `number`; returns its round-trip time if the
+    /// probe was sent and not answered before.
+    pub fn answer(&mut self, address: IpAddr, number: u32, now: Time) -> Option<Duration> {
+        let path = self.paths.get_mut(&address)?;
+        let rtt = path.answer(number, now)?;
+        if path.silent_since().is_some() {
+            self.due = self.due.min(now);
+        }
+        Some(rtt)
+    }
+
+    /// Decides. To be called at [`Detector::due`], after [`Detector::sample`].
+    pub fn tick(&mut self, now: Time) -> Vec<Outcome> {
+        if now.since(self.due) > LATE {
+            for path in self.paths.values_mut() {
+                path.forgive(now);
+            }
+        }
+        let busy = self.paths.values().any(|p| p.subflows() > 0);
+        let mut outcomes = Vec::new();
+        for (&address, path) in &mut self.paths {
+            match path.judge(now) {
+                Some(true) => outcomes.push(Outcome::Silent { address }),
+                Some(false) => outcomes.push(Outcome::Alive { address }),
+                None => {}
+            }
+            if let Some(number) = path.ask(now, busy) {
+                outcomes.push(Outcome::Probe { address, number });
+            }
+        }
+        let look = now + if busy { LOOK } else { REST };
+        let wanted = self.paths.values().map(|p| p.due(now, busy));
+        self.due = wanted
+            .fold(look, Time::min)
+            .max(now + Duration::from_millis(1));
+        outcomes
+    }
+
+    /// When [`Detector::tick`] is wanted next.
+    pub fn due(&self) -> Time {
+        self.due
+    }
+
+    /// Asks for a look now: something has changed.
+    pub fn hurry(&mut self, now: Time) {
+        self.due = self.due.min(now);
+    }
+
+    /// Addresses that are dead, and since when.
+    pub fn silent(&self) -> BTreeMap<IpAddr, Time> {
+        let since = |(a, p): (&IpAddr, &Path)| Some((*a, p.silent_since()?));
+        self.paths.iter().filter_map(since).collect()
+    }
+
+    /// The round-trip time of the last answered probe of an address.
+    pub fn probe_rtt(&self, address: IpAddr) -> Option<Duration> {
+        self.paths.get(&address)?.last_rtt()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+//! One address as the detector sees it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use braid_core::Time;
+
+use super::{ASK, MARGIN, REST, Sample};
+
+/// What is assumed before a round trip was measured.
+const UNKNOWN_RTT: Duration = Duration::from_millis(50);
+/// Probes that are remembered.
+const KEPT: usize = 64;
+/// Answers in a row that bring a path back, and the most that are ever asked for.
+const ANSWERS: u32 = 2;
+const ANSWERS_MAX: u32 = 32;
+/// A path that dies again within this long needs twice as many.
+const FLAP: Duration = Duration::from_secs(5);
+/// One that lives this long needs [`ANSWERS`] again.
+const STEADY: Duration = Duration::from_secs(30);
+/// How long a dead path is asked often.
+const EAGER: Duration = Duration::from_secs(30);
+/// First and longest wait before a path is tried again that nobody can ask.
+const RETRY: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+/// Probes without an answer, while data comes, by which the answerer is gone.
+const GONE: u32 = 4;
+
+#[derive(Debug)]
+pub(super) struct Path {
+    sample: Sample,
+    /// The last sign of life of any kind.
+    life: Time,
+    /// The last one by an acknowledgement or data.
+    tcp_life: Time,
+    /// Silence counts from here at the earliest.
+    floor: Time,
+    /// Numbers of probes not answered yet, with when they were sent.
+    sent: VecDeque<(u32, Time)>,
+    number: u32,
+    last_probe: Option<Time>,
+    /// Probes sent since the last sign of life, and the first of them.
+    open: u32,
+    first_open: Option<Time>,
+    /// Since when data was seen unacknowledged, without a sign of life since.
+    unacked: Option<Time>,
+    /// Probes are answered here.
+    answers: bool,
+    /// Probes sent since the last answer.
+    unanswered: u32,
+    min_rtt: Option<Duration>,
+    last_rtt: Option<Duration>,
+    silent: Option<Time>,
+    in_a_row: u32,
+    wanted: u32,
+    returned: Option<Time>,
+    retry: Duration,
+}
+
+impl Path {
+    pub(super) fn new(now: Time) -> Self {
+        Self {
+            sample: Sample::default(),
+            life: now,
+            tcp_life: Time::ZERO,
+            floor: now,
+            sent: VecDeque::new(),
+            number: 0,
+            last_probe: None,
+            open: 0,
+            first_open: None,
+            unacked: None,
+            answers: false,
+            unanswered: 0,
+            min_rtt: None,
+            last_rtt: None,
+            silent: None,
+            in_a_row: 0,
+            wanted: ANSWERS,
+            returned: None,
+            retry: RETRY,
+        }
+    }
+
+    fn lives(&mut self, at: Time) {
+        if at > self.life {
+            self.life = at;
+            self.open = 0;
+            self.first_open = None;
+            self.unacked = None;
+        }
+    }
+
+    pub(super) fn sample(&mut self, sample: Sample, now: Time) {
+        if sample.subflows > 0 {
+            let at = now - sample.quiet;
+            self.lives(at);
+            self.tcp_life = self.tcp_life.max(at);
+        }
+        if let Some(rtt) = sample.min_rtt {
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |m| m.min(rtt)));
+        }
+        match sample.unacked {
+            true => {
+                self.unacked.get_or_insert(now);
+            }
+            false => self.unacked = None,
+        }
+        self.sample = sample;
+    }
+
+    pub(super) fn answer(&mut self, number: u32, now: Time) -> Option<Duration> {
+        let at = self.sent.iter().position(|(n, _)| *n == number)?;
+        let (_, sent) = self.sent.remove(at)?;
+        let rtt = now.since(sent);
+        self.answers = true;
+        self.unanswered = 0;
+        self.last_rtt = Some(rtt);
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |m| m.min(rtt)));
+        self.lives(now);
+        if let Some(since) = self.silent {
+            // An answer that was on its way when the path was given up says
+            // nothing about now.
+            self.in_a_row += u32::from(sent >= since);
+            // Older ones tell of an older time.
+            self.sent.retain(|(_, t)| *t > sent);
+        }
+        Some(rtt)
+    }
+
+    /// Silence before now does not count.
+    pub(super) fn forgive(&mut self, now: Time) {
+        self.floor = now;
+    }
+
+    /// The path carries data and its probes are not answered.
+    pub(super) fn answerer_is_gone(&self) -> bool {
+        let waited = self.sent.get(GONE as usize - 1).map(|(_, t)| *t);
+        self.answers
+            && self.silent.is_none()
+            && self.unanswered > GONE
+            && waited.is_some_and(|t| self.tcp_life > t + self.limit())
+    }
+
+    pub(super) fn without_answers(&mut self) {
+        self.answers = false;
+        self.open = 0;
+        self.first_open = None;
+        self.sent.clear();
+    }
+
+    /// How long a silence is death.
+    fn limit(&self) -> Duration {
+        let least = self.min_rtt.unwrap_or(UNKNOWN_RTT) * 3;
+        // Where nothing of ours flows, a queue filled by others tells itself only
+        // by the time that the last probe took.
+        let idle = self.life.since(self.tcp_life) > REST;
+        let now = self.last_rtt.filter(|_| idle).unwrap_or_default();
+        least.max(now + now / 2) + MARGIN
+    }
+
+    /// Since when something is outstanding without a sign of life.
+    fn quiet_since(&self) -> Option<Time> {
+        let probe = self.first_open.filter(|_| self.answers);
+        let first = match (probe, self.unacked) {
+            (Some(a), Some(b)) => a.min(b),
+            (a, b) => a.or(b)?,
+        };
+        // What was asked right after a sign of life was asked about that time.
+        let since = match first.since(self.life) <= ASK + ASK / 2 {
+            true => self.life,
+            false => first,
+        };
+        Some(since.max(self.floor))
+    }
+
+    fn is_dead(&self, now: Time) -> bool {
+        let asked = self.answers && self.open >= 2;
+        let timed_out = self.unacked.is_some() && self.sample.timeouts > 0;
+        (asked || timed_out)
+            && self
+                .quiet_since()
+                .is_some_and(|t| now.since(t) >= self.limit())
+    }
+
+    /// `Some(true)`: it just died; `Some(false)`: it is back.
+    pub(super) fn judge(&mut self, now: Time) -> Option<bool> {
+        if self.returned.is_some_and(|t| now.since(t) > STEADY) {
+            self.wanted = ANSWERS;
+            self.retry = RETRY;
+            self.returned = None;
+        }
+        match self.silent {
+            None if self.is_dead(now) => {
+                if self.returned.is_some_and(|t| now.since(t) < FLAP) {
+                    self.wanted = (self.wanted * 2).min(ANSWERS_MAX);
+                }
+                self.silent = Some(now);
+                self.in_a_row = 0;
+                Some(true)
+            }
+            Some(since) => {
+                let lost = self
+                    .sent
+                    .iter()
+                    .any(|(_, t)| *t >= since.max(self.floor) && now.since(*t) >= self.limit());
+                if lost {
+                    self.in_a_row = 0;
+                    let limit = self.limit();
+                    self.sent.retain(|(_, t)| now.since(*t) < limit);
+                }
+                let blind = !self.answers && now.since(since) >= self.retry;
+                if self.in_a_row < self.wanted && !blind {
+                    return None;
+                }
+                if blind {
+                    self.retry = (self.retry * 2).min(RETRY_MAX);
+                }
+                self.silent = None;
+                self.returned = Some(now);
+                self.life = now;
+                self.floor = now;
+                self.open = 0;
+                self.first_open = None;
+                self.unacked = None;
+                Some(false)
+            }
+            None => None,
+        }
+    }
+
+    /// When the next probe is due.
+    fn probe_due(&self, busy: bool) -> Time {
+        let Some(last) = self.last_probe else {
+            let wanted = self.sample.subflows > 0 || self.silent.is_some();
+            return if wanted { Time::ZERO } else { Time::MAX };
+        };
+        let ms = |n| last + Duration::from_millis(n);
+        if let Some(since) = self.silent {
+            return match last.since(since) < EAGER {
+                _ if !busy => ms(500),
+                true => ms(50),
+                false => ms(250),
+            };
+        }
+        if self.sample.subflows == 0 {
+            return Time::MAX;
+        }
+        if !self.answers {
+            return ms(if self.number < 10 { 200 } else { 1000 });
+        }
+        let in_use = self.open > 0 || self.unacked.is_some() || self.tcp_life + REST > last;
+        match in_use {
+            true => ms(1000).min(self.life.max(last) + ASK),
+            false => ms(1000),
+        }
+    }
+
+    /// The number of the probe to send, if one is due.
+    pub(super) fn ask(&mut self, now: Time, busy: bool) -> Option<u32> {
+        if self.probe_due(busy) > now {
+            return None;
+        }
+        self.number = self.number.wrapping_add(1);
+        self.last_probe = Some(now);
+        if self.sent.len() == KEPT {
+            self.sent.pop_front();
+        }
+        self.sent.push_back((self.number, now));
+        self.open += 1;
+        self.unanswered = self.unanswered.saturating_add(1);
+        self.first_open.get_or_insert(now);
+        Some(self.number)
+    }
+
+    /// When something is to be decided or sent.
+    pub(super) fn due(&self, now: Time, busy: bool) -> Time {
+        let death = match (self.silent, self.quiet_since()) {
+            (None, Some(t)) => Some(t + self.limit()).filter(|t| *t > now),
+            _ => None,
+        };
+        self.probe_due(busy).min(death.unwrap_or(Time::MAX))
+    }
+
+    pub(super) fn subflows(&self) -> u32 {
+        self.sample.subflows
+    }
+
+    pub(super) fn silent_since(&self) -> Option<Time> {
+        self.silent
+    }
+
+    pub(super) fn last_rtt(&self) -> Option<Duration> {
+        self.last_rtt
+    }
+}

@@ -1,0 +1,363 @@
+use super::*;
+use proptest::prelude::*;
+
+fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+fn address(k: u8) -> IpAddr {
+    IpAddr::from([10, 77, k, 2])
+}
+
+/// A path as the network has it.
+#[derive(Clone, Debug)]
+struct Link {
+    rtt: Duration,
+    /// What a queue adds.
+    queue: Duration,
+    /// Data or acknowledgements come this often, if at all.
+    flow: Option<Duration>,
+    /// Nothing passes from, to.
+    dead: Option<(u64, u64)>,
+    /// Every so many probes one is lost.
+    lose: u32,
+}
+
+impl Link {
+    fn new(rtt_ms: u64, flow_ms: Option<u64>) -> Self {
+        Self {
+            rtt: ms(rtt_ms),
+            queue: Duration::ZERO,
+            flow: flow_ms.map(ms),
+            dead: None,
+            lose: 0,
+        }
+    }
+
+    fn passes(&self, t: Duration) -> bool {
+        self.dead.is_none_or(|(a, b)| t < ms(a) || t >= ms(b))
+    }
+}
+
+/// Runs the detector over links; times are from the start.
+struct Simulation {
+    links: Vec<Link>,
+    answers: bool,
+    /// The whole host sleeps from, for.
+    pause: Option<(u64, u64)>,
+    /// Silent and alive: what, which link, when.
+    found: Vec<(bool, u8, u64)>,
+    probes: u32,
+}
+
+impl Simulation {
+    fn run(links: Vec<Link>, answers: bool, pause: Option<(u64, u64)>, until_ms: u64) -> Self {
+        let mut s = Self {
+            links,
+            answers,
+            pause,
+            found: vec![],
+            probes: 0,
+        };
+        s.go(until_ms);
+        s
+    }
+
+    fn go(&mut self, until_ms: u64) {
+        let n = self.links.len() as u8;
+        let all: BTreeSet<_> = (0..n).map(address).collect();
+        let mut d = Detector::default();
+        // Far from zero, as a real clock.
+        let start = Time::from_nanos(1_000_000_000_000);
+        d.watch(&all, start);
+        let mut answers: Vec<(Time, u8, u32)> = vec![];
+        let mut last_in = vec![start; n.into()];
+        let mut t = start;
+        while t.since(start) < ms(until_ms) {
+            let mut next = d.due().max(t);
+            if let Some(a) = answers.iter().map(|a| a.0).min() {
+                next = next.min(a);
+            }
+            let mut at = next.since(start);
+            if let Some((from, length)) = self.pause
+                && at >= ms(from)
+                && at < ms(from + length)
+            {
+                at = ms(from + length);
+            }
+            t = start + at;
+            let due: Vec<_> = answers.extract_if(.., |a| a.0 <= t).collect();
+            for (_, k, number) in due {
+                d.answer(address(k), number, t);
+            }
+            if t < d.due() {
+                continue;
+            }
+            let mut samples = BTreeMap::new();
+            for (k, link) in self.links.iter().enumerate() {
+                let asleep = self
+                    .pause
+                    .is_some_and(|(f, l)| at >= ms(f) && at <= ms(f + l));
+                if let Some(every) = link.flow
+                    && !asleep
+                {
+                    // The last sign of life that got through.
+                    let end = match link.dead {
+                        Some((a, b)) if at >= ms(a) && at < ms(b) + link.rtt => ms(a),
+                        _ => at,
+                    };
+                    last_in[k] = last_in[k].max(start + end - every.min(end));
+                }
+                samples.insert(
+                    address(k as u8),
+                    Sample {
+                        subflows: 1,
+                        quiet: t.since(last_in[k]),
+                        unacked: false,
+                        timeouts: 0,
+                        min_rtt: None,
+                    },
+                );
+            }
+            d.sample(&samples, t);
+            for o in d.tick(t) {
+                match o {
+                    Outcome::Probe { address: a, number } => {
+                        self.probes += 1;
+                        let k = (0..n).find(|k| address(*k) == a).unwrap();
+                        let link = &self.links[usize::from(k)];
+                        let back = at + link.rtt + link.queue;
+                        let lost = link.lose > 0 && number % link.lose == 0;
+                        if self.answers && link.passes(at) && link.passes(back) && !lost {
+                            let mut when = start + back;
+                            if let Some((f, l)) = self.pause
+                                && back >= ms(f)
+                                && back < ms(f + l)
+                            {
+                                when = start + ms(f + l);
+                            }
+                            answers.push((when, k, number));
+                        }
+                    }
+                    Outcome::Silent { address: a } => self.note(true, a, at),
+                    Outcome::Alive { address: a } => self.note(false, a, at),
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, silent: bool, a: IpAddr, at: Duration) {
+        let k = (0..9).find(|k| address(*k) == a).unwrap();
+        self.found.push((silent, k, at.as_millis() as u64));
+    }
+}
+
+#[test]
+fn a_path_that_dies_is_found_within_the_bound_and_comes_back() {
+    for rtt in [1, 20, 80] {
+        let mut dead = Link::new(rtt, Some(2));
+        dead.dead = Some((5_000, 9_000));
+        let s = Simulation::run(vec![Link::new(10, Some(2)), dead], true, None, 12_000);
+        let [(true, 1, died), (false, 1, back)] = s.found[..] else {
+            panic!("rtt {rtt}: {:?}", s.found);
+        };
+        let bound = 3 * rtt + 100;
+        assert!(
+            (5_000 + bound - 10..=5_000 + bound + 25).contains(&died),
+            "rtt {rtt}: died at {died}"
+        );
+        assert!(
+            (9_000..=9_000 + 2 * rtt + 160).contains(&back),
+            "rtt {rtt}: back at {back}"
+        );
+    }
+}
+
+#[test]
+fn an_idle_path_is_asked_seldom_and_still_found() {
+    let mut idle = Link::new(20, None);
+    idle.dead = Some((5_000, 20_000));
+    let s = Simulation::run(vec![idle], true, None, 10_000);
+    let [(true, 0, at)] = s.found[..] else {
+        panic!("{:?}", s.found);
+    };
+    assert!((5_100..6_300).contains(&at), "{at}");
+    let quiet = Simulation::run(vec![Link::new(20, None)], true, None, 60_000);
+    assert!(
+        quiet.found.is_empty() && quiet.probes < 80,
+        "{}",
+        quiet.probes
+    );
+}
+
+#[test]
+fn one_that_dies_again_and_again_needs_more_answers() {
+    let gap = |rounds: u64| {
+        let mut d = Detector::default();
+        let all = BTreeSet::from([address(0)]);
+        let start = Time::from_nanos(1_000_000_000_000);
+        d.watch(&all, start);
+        let mut t = start;
+        let (mut dead, mut deaths) = (false, 0);
+        let mut died = start;
+        let mut longest = Duration::ZERO;
+        while deaths < rounds {
+            let sample = Sample {
+                subflows: 1,
+                quiet: if dead { t.since(died) } else { ms(1) },
+                ..Sample::default()
+            };
+            d.sample(&BTreeMap::from([(address(0), sample)]), t);
+            for o in d.tick(t) {
+                match o {
+                    Outcome::Probe { number, .. } if !dead || !d.silent().is_empty() => {
+                        d.answer(address(0), number, t + ms(1));
+                    }
+                    Outcome::Alive { .. } => {
+                        longest = t.since(died);
+                        deaths += 1;
+                        dead = false;
+                    }
+                    _ => {}
+                }
+            }
+            // It dies soon after every return.
+            if !dead && t.since(died) > ms(1500) {
+                (dead, died) = (true, t);
+            }
+            t = d.due().max(t + ms(1));
+        }
+        longest
+    };
+    assert!(gap(6) > gap(1) + ms(500), "{:?} {:?}", gap(6), gap(1));
+    assert!(gap(12) < ms(2500), "not bounded: {:?}", gap(12));
+}
+
+#[test]
+fn without_answers_the_kernels_timer_decides_and_the_path_is_tried_again() {
+    let mut d = Detector::default();
+    let start = Time::from_nanos(1_000_000_000_000);
+    d.watch(&BTreeSet::from([address(0)]), start);
+    let mut seen = vec![];
+    let mut t = start;
+    while t.since(start) < ms(4_000) {
+        let at = t.since(start);
+        let dead = at > ms(1_000);
+        let sample = Sample {
+            subflows: 1,
+            quiet: if dead { at - ms(1_000) } else { ms(1) },
+            unacked: true,
+            // An acknowledgement may be 200 ms late: the timer passes after that.
+            timeouts: u8::from(at > ms(1_230)),
+            min_rtt: Some(ms(10)),
+        };
+        d.sample(&BTreeMap::from([(address(0), sample)]), t);
+        for o in d.tick(t) {
+            match o {
+                Outcome::Silent { .. } => seen.push((true, at)),
+                Outcome::Alive { .. } => seen.push((false, at)),
+                Outcome::Probe { .. } => {}
+            }
+        }
+        t = d.due();
+    }
+    assert!(
+        seen[0].0 && seen[0].1 > ms(1_230) && seen[0].1 < ms(1_500),
+        "{seen:?}"
+    );
+    assert!(!seen[1].0 && seen[1].1 >= seen[0].1 + ms(1_000), "{seen:?}");
+}
+
+#[test]
+fn an_answerer_that_goes_takes_no_path_with_it() {
+    let mut d = Detector::default();
+    let start = Time::from_nanos(1_000_000_000_000);
+    d.watch(&BTreeSet::from([address(0)]), start);
+    let mut t = start;
+    while t.since(start) < ms(20_000) {
+        let at = t.since(start);
+        // Data comes in bursts, so that probes are sent between them.
+        let sample = Sample {
+            subflows: 1,
+            quiet: ms(at.as_millis() as u64 % 90),
+            ..Sample::default()
+        };
+        d.sample(&BTreeMap::from([(address(0), sample)]), t);
+        for o in d.tick(t) {
+            match o {
+                Outcome::Probe { number, .. } if at < ms(5_000) => {
+                    d.answer(address(0), number, t + ms(5));
+                }
+                Outcome::Probe { .. } => {}
+                other => panic!("{other:?} at {at:?}"),
+            }
+        }
+        t = d.due();
+    }
+}
+
+proptest! {
+    /// Whatever lives is left alone: busy, idle, with a queue of half a second,
+    /// with a lost probe now and then, over a pause of the whole host.
+    #[test]
+    fn what_lives_is_left_alone(
+        rtt in 1u64..120,
+        queue in prop_oneof![Just(0u64), Just(500)],
+        flow in 1u64..35,
+        idle in any::<bool>(),
+        lose in prop_oneof![Just(0u32), 7u32..20],
+        pause in prop::option::of((2_000u64..6_000, 30u64..3_000)),
+    ) {
+        // A queue that nothing of ours is in is seen by its first probe only
+        // after the bound: that case is `a_queue_of_others`.
+        let mut link = Link::new(rtt, (!idle || queue > 0).then_some(flow));
+        link.queue = ms(queue);
+        link.lose = lose;
+        let s = Simulation::run(vec![link, Link::new(10, Some(3))], true, pause, 12_000);
+        prop_assert!(s.found.is_empty(), "{:?}", s.found);
+        // A probe is no flood.
+        prop_assert!(s.probes < 12_000 / 40 * 2 + 50, "{}", s.probes);
+    }
+
+    #[test]
+    fn any_death_of_a_used_path_is_found_in_time(rtt in 1u64..150, flow in 1u64..30, at in 2_000u64..5_000) {
+        let mut link = Link::new(rtt, Some(flow));
+        link.dead = Some((at, 60_000));
+        let s = Simulation::run(vec![Link::new(5, Some(3)), link], true, None, 8_000);
+        prop_assert_eq!(s.found.len(), 1, "{:?}", s.found);
+        let (silent, k, when) = s.found[0];
+        prop_assert!(silent && k == 1);
+        // From the last sign of life; a wake-up may be one round of asking late.
+        prop_assert!(when <= at + 3 * rtt + 100 + 45, "{} after {}", when, at);
+    }
+
+    #[test]
+    fn any_order_of_calls_is_taken(steps in prop::collection::vec((0u8..4, 0u8..3, 0u64..400), 0..200)) {
+        let mut d = Detector::default();
+        let mut t = Time::from_nanos(5_000_000_000);
+        for (what, k, n) in steps {
+            t += ms(n);
+            match what {
+                0 => d.watch(&(0..=k).map(address).collect(), t),
+                1 => d.sample(&BTreeMap::from([(address(k), Sample {
+                    subflows: n as u32 % 3,
+                    quiet: ms(n * 7),
+                    unacked: n % 2 == 0,
+                    timeouts: n as u8,
+                    min_rtt: Some(ms(n)),
+                })]), t),
+                2 => { d.answer(address(k), n as u32, t); }
+                _ => { d.tick(t); }
+            }
+            prop_assert!(d.silent().len() <= 3);
+        }
+    }
+}
+
+#[test]
+fn a_queue_of_others_is_learned() {
+    let mut link = Link::new(20, None);
+    link.queue = ms(500);
+    let s = Simulation::run(vec![link], true, None, 60_000);
+    assert!(s.found.len() <= 2, "it flaps: {:?}", s.found);
+}

@@ -1,0 +1,359 @@
+//! What is to be set for the accesses as things are.
+
+mod state;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use braid_core::Time;
+use braid_core::api::AccessState;
+
+use super::memory::Memory;
+use super::pattern::Pattern;
+use super::priority::{Candidate, standby};
+use super::routing::{Lead, lead};
+use super::rules::{Verdict, choose};
+use super::view::{Address, DefaultRoute, Interface, SourceRule, View};
+use crate::pm::{Endpoint, EndpointFlags, LIMIT_MAX};
+use state::state;
+
+/// Which subflows an access opens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mesh {
+    /// One to every address that the peer announced.
+    Full,
+    /// One to the address that was connected to.
+    #[default]
+    Pairs,
+}
+
+/// An access as configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessSpec {
+    /// Its name.
+    pub name: String,
+    /// The interfaces that serve it.
+    pub interface: Pattern,
+    /// The only address that may be used; all of the interface if absent.
+    pub address: Option<IpAddr>,
+    /// Use it only when no other access is active.
+    pub backup: bool,
+    /// Its weight is 0: a backup as well.
+    pub excluded: bool,
+    /// Its place in the order ([`super::priority`]).
+    pub priority: Option<u16>,
+    /// Switched off by a request if not.
+    pub enabled: bool,
+}
+
+/// What does not depend on the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The accesses, the most wanted first.
+    pub accesses: Vec<AccessSpec>,
+    /// Interfaces that are never used.
+    pub ignore: Vec<Pattern>,
+    /// Which subflows to open.
+    pub mesh: Mesh,
+    /// How many addresses of one interface are used, 1 or more.
+    pub max_addresses: usize,
+    /// The proxy's addresses, which may be in an interface's own network.
+    pub proxy: Vec<IpAddr>,
+}
+
+/// How an address fares, from elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Nothing comes back on it.
+    Silent {
+        /// Since when.
+        since: Time,
+    },
+    /// MPTCP does not pass.
+    Stripped,
+}
+
+/// An address that may serve an access.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// The number of the access.
+    pub access: usize,
+    /// The address.
+    pub address: IpAddr,
+    /// Its interface.
+    pub ifindex: u32,
+    /// The interface's name.
+    pub interface: String,
+    /// Whether the routing leads out by the interface.
+    pub routed: bool,
+    /// Whether an endpoint is wanted, or somebody else's is there.
+    pub endpoint: bool,
+}
+
+/// What is to be set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Endpoints, their ids left to the kernel.
+    pub endpoints: Vec<Endpoint>,
+    /// Our routes.
+    pub routes: Vec<DefaultRoute>,
+    /// Our rules.
+    pub rules: Vec<SourceRule>,
+    /// Ids of endpoints in the view that are ours to change.
+    pub owned: BTreeSet<u8>,
+    /// Numbers of the accesses that wait for others of lower priority to go.
+    pub standby: BTreeSet<usize>,
+    /// Every address that serves or could.
+    pub uses: Vec<Use>,
+    /// State and reason of each access.
+    pub accesses: Vec<(AccessState, String)>,
+    /// Interfaces left out, with the reason.
+    pub ignored: Vec<(String, String)>,
+}
+
+/// Decides what is to be set.
+pub fn plan(
+    settings: &Settings,
+    view: &View,
+    memory: &Memory,
+    conditions: &BTreeMap<IpAddr, Condition>,
+) -> Plan {
+    let verdicts = choose(settings, view);
+    let mut plan = Plan::default();
+    let mut serving = BTreeSet::new();
+    let mut candidates = Vec::new();
+    for (interface, verdict) in view.interfaces.iter().zip(&verdicts) {
+        match verdict {
+            Verdict::Out { why, .. } => {
+                if !interface.loopback {
+                    plan.ignored.push((interface.name.clone(), why.clone()));
+                }
+            }
+            Verdict::Serves(access) => {
+                serving.insert(interface.index);
+                if interface.up && interface.carrier && settings.accesses[*access].enabled {
+                    let chosen = addresses(settings, *access, view, interface);
+                    candidates.extend(chosen.map(|(rank, a)| (rank, *access, interface, a)));
+                }
+            }
+        }
+    }
+    // Every access gets one before any gets two.
+    candidates.sort_by_key(|(rank, access, interface, _)| (*rank, *access, interface.index));
+    for (_, access, interface, address) in candidates {
+        let lead = lead(view, memory, interface, address);
+        let near = settings.proxy.iter().any(|p| address.reaches(*p));
+        match lead {
+            Lead::Restored(route) => plan.routes.push(route),
+            Lead::Ours(rule, route) => {
+                plan.rules.push(rule);
+                plan.routes.push(route);
+            }
+            Lead::Theirs | Lead::Nothing => {}
+        }
+        plan.uses.push(Use {
+            access,
+            address: address.address,
+            ifindex: interface.index,
+            interface: interface.name.clone(),
+            routed: near || lead != Lead::Nothing,
+            endpoint: false,
+        });
+    }
+    plan.owned = owned(view, memory, &serving, &plan.uses);
+    plan.routes.sort_unstable();
+    plan.routes.dedup();
+    plan.rules.sort_unstable();
+    endpoints(&mut plan, settings, view, conditions);
+    plan.accesses = (0..settings.accesses.len())
+        .map(|i| state(i, settings, view, &verdicts, &plan, conditions))
+        .collect();
+    plan
+}
+
+/// What is set once where nothing is repaired: the endpoint of every access that
+/// is not switched off, whatever its interface is like. No route is touched.
+pub fn plan_once(settings: &Settings, view: &View, memory: &Memory) -> Plan {
+    let verdicts = choose(settings, view);
+    let mut plan = Plan::default();
+    let mut serving = BTreeSet::new();
+    for (interface, verdict) in view.interfaces.iter().zip(&verdicts) {
+        let Verdict::Serves(access) = verdict else {
+            continue;
+        };
+        serving.insert(interface.index);
+        let addresses: Vec<IpAddr> = match settings.accesses[*access].address {
+            Some(pinned) => vec![pinned],
+            None => addresses(settings, *access, view, interface)
+                .map(|(_, a)| a.address)
+                .collect(),
+        };
+        if settings.accesses[*access].enabled {
+            plan.uses.extend(addresses.into_iter().map(|address| Use {
+                access: *access,
+                address,
+                ifindex: interface.index,
+                interface: interface.name.clone(),
+                routed: true,
+                endpoint: false,
+            }));
+        }
+    }
+    plan.uses.sort_by_key(|u| u.access);
+    plan.owned = owned(view, memory, &serving, &plan.uses);
+    let conditions = BTreeMap::new();
+    endpoints(&mut plan, settings, view, &conditions);
+    plan.accesses = (0..settings.accesses.len())
+        .map(|i| state(i, settings, view, &verdicts, &plan, &conditions))
+        .collect();
+    plan
+}
+
+/// The addresses of an interface that may serve an access, with their rank on
+/// it: IPv4 and IPv6 take turns.
+fn addresses<'a>(
+    settings: &'a Settings,
+    access: usize,
+    view: &'a View,
+    interface: &'a Interface,
+) -> impl Iterator<Item = (usize, &'a Address)> {
+    let pinned = settings.accesses[access].address;
+    let of = move |v4: bool| {
+        view.addresses
+            .iter()
+            .filter(move |a| a.ifindex == interface.index && a.address.is_ipv4() == v4)
+            .filter(|a| a.global && !a.unusable && !a.temporary)
+            .filter(move |a| pinned.is_none_or(|p| p == a.address))
+            .enumerate()
+    };
+    let mut all: Vec<_> = of(true)
+        .map(|(i, a)| (2 * i, a))
+        .chain(of(false).map(|(i, a)| (2 * i + 1, a)))
+        .collect();
+    all.sort_by_key(|(i, _)| *i);
+    all.into_iter()
+        .enumerate()
+        .map(|(rank, (_, a))| (rank, a))
+        .take(settings.max_addresses.max(1))
+}
+
+/// An endpoint is ours if we made it, or if it is what we would make, on an
+/// interface of an access: one that was left by a daemon that was killed. Those
+/// that the kernel made for an address that serves are taken over, too.
+fn owned(view: &View, memory: &Memory, serving: &BTreeSet<u32>, uses: &[Use]) -> BTreeSet<u8> {
+    let may = EndpointFlags::SUBFLOW | EndpointFlags::FULLMESH | EndpointFlags::BACKUP;
+    let ours = |e: &&Endpoint| {
+        if e.flags.contains(EndpointFlags::IMPLICIT) {
+            return uses.iter().any(|u| u.address == e.address);
+        }
+        let like_ours =
+            may.contains(e.flags) && e.flags.contains(EndpointFlags::SUBFLOW) && e.port.is_none();
+        like_ours
+            && (memory.added.contains(&e.address)
+                || e.ifindex.is_some_and(|i| serving.contains(&i)))
+    };
+    view.endpoints.iter().filter(ours).map(|e| e.id).collect()
+}
+
+fn endpoints(
+    plan: &mut Plan,
+    settings: &Settings,
+    view: &View,
+    conditions: &BTreeMap<IpAddr, Condition>,
+) {
+    let silent_since = |u: &Use| match conditions.get(&u.address) {
+        Some(Condition::Silent { since }) => Some(*since),
+        _ => None,
+    };
+    let may =
+        |u: &&Use| u.routed && !matches!(conditions.get(&u.address), Some(Condition::Stripped));
+    // The last one that might work stays: of silent ones, that which lived longest.
+    let alive = plan
+        .uses
+        .iter()
+        .filter(may)
+        .any(|u| silent_since(u).is_none());
+    let last = match alive {
+        true => None,
+        false => plan
+            .uses
+            .iter()
+            .filter(may)
+            .max_by_key(|u| silent_since(u))
+            .map(|u| u.address),
+    };
+    let theirs: Vec<&Endpoint> = view
+        .endpoints
+        .iter()
+        .filter(|e| !plan.owned.contains(&e.id))
+        .collect();
+    let mut room = (LIMIT_MAX as usize).saturating_sub(theirs.len());
+    let base = match settings.mesh {
+        Mesh::Full => EndpointFlags::SUBFLOW | EndpointFlags::FULLMESH,
+        Mesh::Pairs => EndpointFlags::SUBFLOW,
+    };
+    let mut ours = Vec::new();
+    for u in &mut plan.uses {
+        let wanted = may(&&*u) && (silent_since(u).is_none() || last == Some(u.address));
+        if !wanted {
+            continue;
+        }
+        if theirs.iter().any(|e| e.address == u.address) {
+            u.endpoint = true;
+            continue;
+        }
+        if room == 0 {
+            continue;
+        }
+        room -= 1;
+        u.endpoint = true;
+        ours.push((u.access, Endpoint::new(u.address, Some(u.ifindex), base)));
+    }
+    let candidate = |(i, a): (usize, &AccessSpec)| {
+        let carries = |u: &&Use| u.access == i && u.endpoint;
+        let alive = |u: &Use| silent_since(u).is_none() || last == Some(u.address);
+        Candidate {
+            priority: a.priority,
+            usable: !a.backup && !a.excluded && plan.uses.iter().filter(carries).any(alive),
+        }
+    };
+    let all: Vec<_> = settings
+        .accesses
+        .iter()
+        .enumerate()
+        .map(candidate)
+        .collect();
+    let waits = standby(&all).into_iter().enumerate();
+    plan.standby = waits.filter(|(_, w)| *w).map(|(i, _)| i).collect();
+    for (access, mut endpoint) in ours {
+        let a = &settings.accesses[access];
+        let backup = a.backup || a.excluded || plan.standby.contains(&access);
+        endpoint.flags.set(EndpointFlags::BACKUP, backup);
+        plan.endpoints.push(endpoint);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+
+    pub(in super::super) fn access(name: &str, interface: &str) -> AccessSpec {
+        AccessSpec {
+            name: name.into(),
+            interface: interface.parse().expect("a pattern"),
+            address: None,
+            backup: false,
+            excluded: false,
+            priority: None,
+            enabled: true,
+        }
+    }
+
+    pub(in super::super) fn settings(accesses: Vec<AccessSpec>) -> Settings {
+        Settings {
+            accesses,
+            max_addresses: 2,
+            ..Settings::default()
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The probe of an access: a small UDP datagram that the other end sends back,
+//! after the echo of the performance measurement function of 3GPP TS 24.193
+//! (PMFP ECHO REQUEST and RESPONSE).
+//!
+//! 32 bytes, numbers in network order:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0-3 | `BRPM` |
+//! | 4 | version, 1 |
+//! | 5 | 1: request, 2: response |
+//! | 6-7 | zero |
+//! | 8-15 | session: drawn by the asker, so that others' answers are not taken |
+//! | 16-19 | extended procedure transaction identity: counts up |
+//! | 20-23 | zero |
+//! | 24-31 | the asker's clock, nanoseconds; sent back as it is |
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use braid_core::Time;
+
+/// Length of every probe, bytes.
+pub const LEN: usize = 32;
+/// The UDP port of the answerer, and the TCP port of the check whether MPTCP
+/// passes, where no other is configured.
+pub const PORT: u16 = 7724;
+
+const MAGIC: [u8; 4] = *b"BRPM";
+const VERSION: u8 = 1;
+
+/// Which way it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// To be answered.
+    Request,
+    /// The answer.
+    Response,
+}
+
+/// A probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Request or response.
+    pub kind: Kind,
+    /// Whose it is.
+    pub session: u64,
+    /// Counts up.
+    pub number: u32,
+    /// The asker's clock, nanoseconds.
+    pub sent_ns: u64,
+}
+
+impl Probe {
+    /// On the wire.
+    pub fn emit(&self) -> [u8; LEN] {
+        let mut b = [0; LEN];
+        b[..4].copy_from_slice(&MAGIC);
+        b[4] = VERSION;
+        b[5] = match self.kind {
+            Kind::Request => 1,
+            Kind::Response => 2,
+        };
+        b[8..16].copy_from_slice(&self.session.to_be_bytes());
+        b[16..20].copy_from_slice(&self.number.to_be_bytes());
+        b[24..].copy_from_slice(&self.sent_ns.to_be_bytes());
+        b
+    }
+
+    /// Reads a datagram; `None` for whatever is not exactly a probe.
+    pub fn parse(b: &[u8]) -> Option<Self> {
+        let b: &[u8; LEN] = b.try_into().ok()?;
+        let zero = [b[6], b[7], b[20], b[21], b[22], b[23]];
+        if b[..4] != MAGIC || b[4] != VERSION || zero != [0; 6] {
+            return None;
+        }
+        let kind = match b[5] {
+            1 => Kind::Request,
+            2 => Kind::Response,
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            session: u64::from_be_bytes(*b[8..].first_chunk()?),
+            number: u32::from_be_bytes(*b[16..].first_chunk()?),
+            sent_ns: u64::from_be_bytes(*b[24..].first_chunk()?),
+        })
+    }
+
+    /// The answer to a request; as long as it is, so that nobody gains by sending
+    /// requests in another's name.
+    pub fn response(&self) -> Self {
+        Self {
+            kind: Kind::Response,
+            ..*self
+        }
+    }
+}
+
+/// Answers per second to one address.
+const RATE: u32 = 100;
+/// Addresses that are counted at one time.
+const ADDRESSES: usize = 4096;
+
+/// Bounds the answers to each address.
+#[derive(Debug, Default)]
+pub struct Limiter {
+    /// The second that is counted, and the answers in it.
+    second: u64,
+    answered: BTreeMap<IpAddr, u32>,
+}
+
+impl Limiter {
+    /// Whether a request from `from` may be answered now.
+    pub fn allows(&mut self, from: IpAddr, now: Time) -> bool {
+        let second = now.as_nanos() / 1_000_000_000;
+        if second != self.second {
+            self.second = second;
+            self.answered.clear();
+        }
+        if !self.answered.contains_key(&from) && self.answered.len() >= ADDRESSES {
+            return false;
+        }
+        let n = self.answered.entry(from).or_default();
+        *n += 1;
+        *n <= RATE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn round_trips(session: u64, number: u32, sent_ns: u64, request: bool) {
+            let kind = if request { Kind::Request } else { Kind::Response };
+            let p = Probe { kind, session, number, sent_ns };
+            prop_assert_eq!(Probe::parse(&p.emit()), Some(p));
+            prop_assert_eq!(p.response().emit().len(), p.emit().len());
+        }
+
+        #[test]
+        fn garbage_is_refused(b in prop::collection::vec(any::<u8>(), 0..80)) {
+            if let Some(p) = Probe::parse(&b) {
+                prop_assert_eq!(p.emit().to_vec(), b);
+            }
+        }
+
+        #[test]
+        fn one_wrong_byte_is_refused_or_is_another_probe(at in 0usize..LEN, to: u8) {
+            let p = Probe { kind: Kind::Request, session: 7, number: 9, sent_ns: 11 };
+            let mut b = p.emit();
+            b[at] = to;
+            if let Some(read) = Probe::parse(&b) {
+                prop_assert_eq!(read.emit(), b);
+            }
+            for len in [LEN - 1, LEN + 1] {
+                let mut other = b.to_vec();
+                other.resize(len, 0);
+                prop_assert_eq!(Probe::parse(&other), None);
+            }
+        }
+
+        #[test]
+        fn answers_are_bounded(requests in prop::collection::vec((0u8..4, 0u64..3_000), 0..2_000)) {
+            let mut l = Limiter::default();
+            let mut requests = requests;
+            requests.sort_by_key(|r| r.1);
+            let mut answered = BTreeMap::new();
+            for (host, ms) in requests {
+                if l.allows(IpAddr::from([10, 0, 0, host]), Time::from_nanos(ms * 1_000_000)) {
+                    *answered.entry((host, ms / 1000)).or_insert(0u32) += 1;
+                }
+            }
+            prop_assert!(answered.values().all(|n| *n <= RATE));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! That something about interfaces, addresses, default routes or rules has
+//! changed (rtnetlink's multicast groups), not what: who hears of it asks anew,
+//! and so cannot be misled by what was lost.
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+use netlink_packet_core::NetlinkBuffer;
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use tokio::io::unix::AsyncFd;
+
+use crate::error::{Error, Result};
+
+// `enum rtnetlink_groups` of linux/rtnetlink.h.
+const LINK: u32 = 1;
+const IPV4_ADDRESS: u32 = 5;
+const IPV4_ROUTE: u32 = 7;
+const IPV4_RULE: u32 = 8;
+const IPV6_ADDRESS: u32 = 9;
+const IPV6_ROUTE: u32 = 11;
+const IPV6_RULE: u32 = 19;
+const GROUPS: [u32; 7] = [
+    LINK,
+    IPV4_ADDRESS,
+    IPV4_ROUTE,
+    IPV4_RULE,
+    IPV6_ADDRESS,
+    IPV6_ROUTE,
+    IPV6_RULE,
+];
+// `RTM_NEWROUTE`, `RTM_DELROUTE`.
+const ROUTES: [u16; 2] = [24, 25];
+/// What the kernel keeps for us until we read; more is lost, and that is told.
+const BUFFER: usize = 256 * 1024;
+
+/// What [`RouteEvents::next`] heard of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// Something has changed.
+    Change,
+    /// More has changed than the kernel kept for us.
+    Lost,
+}
+
+pub(crate) struct Inner(Socket);
+
+impl AsRawFd for Inner {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// A subscription to the changes of one network namespace: that of the thread
+/// that opens it.
+pub struct RouteEvents {
+    socket: AsyncFd<Inner>,
+    buffer: Vec<u8>,
+}
+
+impl std::fmt::Debug for RouteEvents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RouteEvents").finish_non_exhaustive()
+    }
+}
+
+impl RouteEvents {
+    /// Subscribes; inside a runtime with I/O.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn open() -> Result<Self> {
+        Self::with_buffer(BUFFER)
+    }
+
+    /// As [`Self::open`], with another size of the kernel's queue, bytes; the
+    /// kernel has a least one.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn with_buffer(bytes: usize) -> Result<Self> {
+        let attempted = "subscribe to changes of interfaces, addresses and routes";
+        let open = || -> io::Result<AsyncFd<Inner>> {
+            let mut socket = Socket::new(NETLINK_ROUTE)?;
+            socket.bind(&SocketAddr::new(0, 0))?;
+            socket.set_rx_buf_sz(i32::try_from(bytes).unwrap_or(i32::MAX))?;
+            for group in GROUPS {
+                socket.add_membership(group)?;
+            }
+            socket.set_non_blocking(true)?;
+            crate::sockopt::wait_for_changes(Inner(socket))
+        };
+        Ok(Self {
+            socket: open().map_err(|e| Error::io(attempted, e))?,
+            buffer: Vec::with_capacity(64 * 1024),
+        })
+    }
+
+    /// Waits for a change, and takes what else has arrived until then.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub async fn next(&mut self) -> Result<Heard> {
+        loop {
+            let mut ready = self
+                .socket
+                .readable()
+                .await
+                .map_err(|e| Error::io("wait for changes of interfaces", e))?;
+            let mut heard = None;
+            loop {
+                self.buffer.clear();
+                match ready.get_inner().0.recv(&mut self.buffer, 0) {
+                    Ok(_) if matters(&self.buffer) => heard = heard.or(Some(Heard::Change)),
+                    Ok(_) => {}
+                    Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => heard = Some(Heard::Lost),
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                        ready.clear_ready();
+                        break;
+                    }
+                    Err(e) => return Err(Error::io("read changes of interfaces", e)),
+                }
+            }
+            if let Some(heard) = heard {
+                return Ok(heard);
+            }
+        }
+    }
+}
+
+/// Whether a datagram tells of more than routes to single networks, of which a
+/// router may have many that come and go.
+fn matters(datagram: &[u8]) -> bool {
+    let mut rest = datagram;
+    while let Ok(message) = NetlinkBuffer::new_checked(rest) {
+        // The second byte of `struct rtmsg` is the length of the destination.
+        let single =
+            ROUTES.contains(&message.message_type()) && message.payload().get(1) != Some(&0);
+        if !single {
+            return true;
+        }
+        let taken = (message.length() as usize).next_multiple_of(4);
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use netlink_packet_core::{Emitable, NetlinkHeader};
+    use proptest::prelude::*;
+
+    fn message(kind: u16, payload: &[u8]) -> Vec<u8> {
+        let mut header = NetlinkHeader::default();
+        header.length = 16 + payload.len() as u32;
+        header.message_type = kind;
+        let mut b = vec![0; 16];
+        header.emit(&mut b);
+        b.extend(payload);
+        b
+    }
+
+    #[test]
+    fn only_default_routes_matter_of_routes() {
+        let network = message(24, &[2, 24, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0]);
+        let default = message(25, &[2, 0, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0]);
+        let link = message(16, &[0; 16]);
+        assert!(!matters(&network) && matters(&default) && matters(&link));
+        let both = [network.clone(), default].concat();
+        assert!(matters(&both));
+        assert!(!matters(&[network.clone(), network].concat()));
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_does_not_panic(b in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = matters(&b);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What happens to a world from outside.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use futures_util::TryStreamExt;
+use rtnetlink::packet_route::link::LinkAttribute;
+use rtnetlink::packet_route::rule::RuleAttribute;
+use rtnetlink::{Handle, RouteMessageBuilder};
+
+use super::{World, address, device4, index, v6};
+
+impl World {
+    /// Gives the device another IPv4 network on access `k`, as a DHCP client does
+    /// that came to another place: address 10.78.k.2, gateway 10.78.k.1.
+    pub(crate) fn move_to_another_network(&self, k: u8) {
+        let (old, new) = (device4(k), Ipv4Addr::new(10, 78, k, 2));
+        let gateway = Ipv4Addr::new(10, 78, k, 1);
+        self.proxy.with_netlink(async |h| {
+            address(&h, &format!("p{k}"), gateway.into(), 30).await;
+        });
+        self.device.with_netlink(async |h| {
+            let i = index(&h, &format!("d{k}")).await;
+            let all = h.address().get().set_link_index_filter(i).execute();
+            let all: Vec<_> = all.try_collect().await.expect("list addresses");
+            for a in all {
+                let local = rtnetlink::packet_route::address::AddressAttribute::Local(old);
+                if a.attributes.contains(&local) {
+                    h.address()
+                        .del(a)
+                        .execute()
+                        .await
+                        .expect("delete an address");
+                }
+            }
+            address(&h, &format!("d{k}"), new.into(), 30).await;
+            let route = RouteMessageBuilder::<Ipv4Addr>::new()
+                .gateway(gateway)
+                .output_interface(i)
+                .priority(u32::from(k));
+            let add = h.route().add(route.build()).replace();
+            add.execute().await.expect("add a route");
+        });
+    }
+
+    /// Adds and deletes an address on the device's loopback `n` times.
+    pub(crate) fn churn(&self, n: usize) {
+        self.device.with_netlink(async |h| {
+            let i = index(&h, "lo").await;
+            for _ in 0..n {
+                address(&h, "lo", Ipv4Addr::new(10, 99, 0, 9).into(), 32).await;
+                let mut all = h.address().get().set_link_index_filter(i).execute();
+                let mut found = vec![];
+                while let Some(a) = all.try_next().await.expect("list addresses") {
+                    if a.header.prefix_len == 32 {
+                        found.push(a);
+                    }
+                }
+                for a in found {
+                    h.address()
+                        .del(a)
+                        .execute()
+                        .await
+                        .expect("delete an address");
+                }
+            }
+        });
+    }
+
+    /// How many rules there are at the device that the daemon made.
+    pub(crate) fn rules_of_ours(&self) -> usize {
+        self.device.with_netlink(async |h| {
+            let all = h.rule().get(rtnetlink::IpVersion::V4).execute();
+            let all: Vec<_> = all.try_collect().await.expect("list rules");
+            let ours = RuleAttribute::Priority(braid_mptcp::manage::view::RULE_PRIORITY);
+            all.iter().filter(|r| r.attributes.contains(&ours)).count()
+        })
+    }
+
+    /// Gives the device its IPv6 address of access `k` back, and the default
+    /// route, as a router advertisement does.
+    pub(crate) fn restore6(&self, k: u8) {
+        self.device.with_netlink(async |h| {
+            address(&h, &format!("d{k}"), v6(k, 2).into(), 64).await;
+            let i = index(&h, &format!("d{k}")).await;
+            let route = RouteMessageBuilder::<Ipv6Addr>::new()
+                .gateway(v6(k, 1))
+                .output_interface(i)
+                .priority(u32::from(k));
+            let add = h.route().add(route.build()).replace();
+            add.execute().await.expect("add a route");
+        });
+    }
+
+    /// Loses everything that the proxy sends on access `k` to the device's IPv4
+    /// address, without a word: it goes to a station that is not there. Or no
+    /// longer.
+    pub(crate) fn silence(&self, k: u8, on: bool) {
+        self.proxy.with_netlink(async |h| {
+            let i = index(&h, &format!("p{k}")).await;
+            let add = h.neighbours().add(i, device4(k)).replace();
+            let nowhere = [2, 0, 0, 0, 0, 99];
+            match on {
+                true => {
+                    let add = add.link_layer_address(&nowhere);
+                    add.execute().await.expect("set a neighbour");
+                }
+                false => {
+                    let state = rtnetlink::packet_route::neighbour::NeighbourState::Probe;
+                    let device = self.device.with_netlink(async |h| mac(&h, k).await);
+                    let add = add.link_layer_address(&device).state(state);
+                    add.execute().await.expect("set a neighbour");
+                }
+            }
+        });
+    }
+}
+
+/// The device's link-layer address on access `k`.
+async fn mac(h: &Handle, k: u8) -> Vec<u8> {
+    let found = h.link().get().match_name(format!("d{k}")).execute();
+    let mut found = std::pin::pin!(found);
+    let link = found.try_next().await.expect("list links").expect("a link");
+    let of = |a: &LinkAttribute| match a {
+        LinkAttribute::Address(mac) => Some(mac.clone()),
+        _ => None,
+    };
+    link.attributes.iter().find_map(of).expect("an address")
+}
