@@ -18,14 +18,6 @@ pub(crate) enum ChildCommand {
         #[arg(long)]
         control: PathBuf,
     },
-    /// An engine end, in the namespace it was started in.
-    #[command(name = "__end", hide = true)]
-    End {
-        #[arg(long)]
-        config: PathBuf,
-        #[arg(long)]
-        control: PathBuf,
-    },
     /// One end of the lab's own traffic.
     #[command(name = "__traffic", hide = true)]
     Traffic {
@@ -45,15 +37,6 @@ pub(crate) fn run(command: ChildCommand) -> Result<ExitCode> {
             let config = serde_json::from_str(&text)
                 .with_context(|| format!("read {}", config.display()))?;
             emulator::run(config, &control)?;
-        }
-        ChildCommand::End { config, control } => {
-            return Ok(match braid::end::run(&config, &control) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(e) => {
-                    eprintln!("braid: {e}");
-                    ExitCode::from(e.exit_code())
-                }
-            });
         }
         ChildCommand::Guest => braid_lab::run::guest::init::main()?,
         ChildCommand::Traffic { spec } => return Ok(ExitCode::from(traffic::main(&spec))),

@@ -1,5 +1,17 @@
 //! The parts of the `braid` command.
 
-pub mod end;
+pub mod daemon;
+#[cfg(feature = "report")]
+mod daemon_error;
+#[cfg(feature = "report")]
+pub mod doctor;
+#[cfg(feature = "report")]
+pub mod run_cmd;
+#[cfg(feature = "report")]
+pub mod set_cmd;
+#[cfg(feature = "report")]
+pub mod status;
+#[cfg(feature = "report")]
+mod table;
 #[cfg(feature = "report")]
 pub mod trace_cmd;

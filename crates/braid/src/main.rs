@@ -3,6 +3,7 @@
 #[cfg(feature = "report")]
 mod campaign_cmd;
 mod children;
+mod daemon_cmd;
 #[cfg(feature = "report")]
 mod lab_cmd;
 
@@ -29,6 +30,20 @@ enum Command {
     #[cfg(feature = "report")]
     #[command(subcommand)]
     Trace(braid::trace_cmd::TraceCommand),
+    /// Run an unchanged program over MPTCP.
+    #[cfg(feature = "report")]
+    Run(braid::run_cmd::RunArgs),
+    /// Say what this machine has for Braid, and what is missing.
+    #[cfg(feature = "report")]
+    Doctor(braid::doctor::DoctorArgs),
+    /// Show what a running daemon does: accesses, their state, rates.
+    #[cfg(feature = "report")]
+    Status(braid::status::StatusArgs),
+    /// Change a running daemon: weights, backup.
+    #[cfg(feature = "report")]
+    Set(braid::set_cmd::SetArgs),
+    #[command(flatten)]
+    Daemon(daemon_cmd::DaemonCommand),
     #[command(flatten)]
     Child(children::ChildCommand),
 }
@@ -41,6 +56,15 @@ fn main() -> ExitCode {
         Command::Lab(c) => lab_cmd::run(c),
         #[cfg(feature = "report")]
         Command::Trace(c) => return braid::trace_cmd::run(c),
+        Command::Daemon(c) => return daemon_cmd::run(c),
+        #[cfg(feature = "report")]
+        Command::Run(args) => braid::run_cmd::run(&args),
+        #[cfg(feature = "report")]
+        Command::Doctor(args) => braid::doctor::run(&args),
+        #[cfg(feature = "report")]
+        Command::Status(args) => braid::status::run(&args),
+        #[cfg(feature = "report")]
+        Command::Set(args) => braid::set_cmd::run(args),
         Command::Child(c) => children::run(c),
     };
     match result {

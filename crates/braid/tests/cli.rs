@@ -127,6 +127,7 @@ fn the_shipped_scenarios_are_listed() {
         "static",
         "latency",
         "interruption",
+        "recovery",
         "walk",
         "pairs",
         "contention",

@@ -1,11 +1,12 @@
 //! The coupled congestion controls on the kernel that runs here: registered for
 //! a run, gone with it, however it ends.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use braid_lab::summary::Summary;
+use support::{lab, summary};
+
+mod support;
 
 const SCENARIO: &str = r#"
 name = "coupled"
@@ -24,16 +25,6 @@ cc = "lia"
 traffic = "bulk"
 "#;
 
-fn lab(dir: &Path) -> Command {
-    std::fs::write(dir.join("coupled.toml"), SCENARIO).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_braid"));
-    command
-        .args(["lab", "run", "coupled.toml", "--out", "out"])
-        .current_dir(dir)
-        .stdin(Stdio::null());
-    command
-}
-
 /// What a run of process `id` has registered.
 fn registered(id: u32) -> Vec<String> {
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
@@ -46,7 +37,7 @@ fn registered(id: u32) -> Vec<String> {
 #[test]
 fn cases_run_and_nothing_is_left() {
     let dir = tempfile::tempdir().unwrap();
-    let child = lab(dir.path())
+    let child = lab::of_text(dir.path(), SCENARIO)
         .stderr(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -59,8 +50,7 @@ fn cases_run_and_nothing_is_left() {
         return;
     }
     assert_eq!(out.status.code(), Some(0), "{err}");
-    let summary = std::fs::read(dir.path().join("out/summary.json")).unwrap();
-    let summary: Summary = serde_json::from_slice(&summary).unwrap();
+    let summary = summary(&dir.path().join("out"));
     let lia = &summary.cases[0];
     assert_eq!(lia.cc.as_deref(), Some("lia"));
     assert_eq!(lia.intact, Some(true));
@@ -72,7 +62,7 @@ fn cases_run_and_nothing_is_left() {
 #[test]
 fn nothing_is_left_of_a_run_that_is_killed() {
     let dir = tempfile::tempdir().unwrap();
-    let mut child = lab(dir.path())
+    let mut child = lab::of_text(dir.path(), SCENARIO)
         .stderr(Stdio::null())
         .stdout(Stdio::null())
         .spawn()

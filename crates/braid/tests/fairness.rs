@@ -1,32 +1,18 @@
 //! The bars of the coupled congestion controls, on the virtual clock, where each
 //! figure is the same every time.
 
-use std::process::{Command, Stdio};
+use braid_lab::summary::CaseResult;
 
-use braid_lab::summary::{CaseResult, Summary};
-
-use support::parts;
+use support::{lab, summary};
 
 mod support;
 
 /// Runs cases of a shipped scenario.
 fn run(scenario: &str, only: &str) -> Option<Vec<CaseResult>> {
-    let parts = parts()?;
     let dir = tempfile::tempdir().unwrap();
-    let out = Command::new(env!("CARGO_BIN_EXE_braid"))
-        .args(["lab", "run", scenario, "--clock", "virtual", "--out", "out"])
-        .args(["--only", only])
-        .envs(parts)
-        .env("XDG_RUNTIME_DIR", dir.path())
-        .current_dir(dir.path())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let err = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(0), "{err}");
-    let summary = std::fs::read(dir.path().join("out/summary.json")).unwrap();
-    let summary: Summary = serde_json::from_slice(&summary).unwrap();
-    Some(summary.cases)
+    let mut run = lab::command(dir.path(), scenario);
+    lab::on_the_virtual_clock(dir.path(), run.args(["--only", only]))?;
+    Some(summary(&dir.path().join("out")).cases)
 }
 
 fn percent(c: &CaseResult) -> f64 {

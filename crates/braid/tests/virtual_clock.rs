@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use braid_lab::summary::Summary;
 
-use support::parts;
+use support::{parts, summary};
 
 mod support;
 
@@ -227,8 +227,7 @@ fn stuck_and_broken_guests_are_told_apart() {
         args.extend(more);
         let out = braid(dir.path(), &args, &pretend(dir.path(), script));
         assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
-        let summary = std::fs::read(dir.path().join("x/summary.json")).unwrap();
-        let summary: Summary = serde_json::from_slice(&summary).unwrap();
+        let summary = summary(&dir.path().join("x"));
         let failed = summary.cases[0].failed.as_deref().unwrap();
         assert!(failed.contains(want), "{failed}");
     }
@@ -343,8 +342,7 @@ fn a_guest_without_memory_and_one_without_time_say_so() {
         args.extend(more);
         let out = braid(dir.path(), &args, &parts);
         assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
-        let summary = std::fs::read(dir.path().join("x/summary.json")).unwrap();
-        let summary: Summary = serde_json::from_slice(&summary).unwrap();
+        let summary = summary(&dir.path().join("x"));
         let failed = summary.cases[0].failed.as_deref().unwrap();
         assert!(failed.contains(want), "{failed}");
     }
@@ -375,8 +373,7 @@ fn the_emulator_and_netem_agree() {
         let args = ["lab", "run", "one.toml", "--clock", "virtual", "--out", "o"];
         let got = braid(dir.path(), &args, &parts);
         assert_eq!(got.status.code(), Some(0), "{}", text(&got.stderr));
-        let json = std::fs::read(dir.path().join("o/summary.json")).unwrap();
-        let summary: Summary = serde_json::from_slice(&json).unwrap();
+        let summary = summary(&dir.path().join("o"));
         let ours = summary.cases[0].goodput_mbps;
 
         let got = Command::new(&script)

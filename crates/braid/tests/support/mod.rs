@@ -1,6 +1,17 @@
-//! What tests on the virtual clock share.
+//! What tests of runs share.
+#![allow(dead_code)]
+
+pub(crate) mod lab;
 
 use std::path::{Path, PathBuf};
+
+use braid_lab::summary::Summary;
+
+/// What a run left in `out`.
+pub(crate) fn summary(out: &Path) -> Summary {
+    let json = std::fs::read(out.join("summary.json")).unwrap();
+    serde_json::from_slice(&json).unwrap()
+}
 
 /// The kernel and the guest's root, or `None` with the reason on the output.
 pub(crate) fn parts() -> Option<[(&'static str, PathBuf); 2]> {

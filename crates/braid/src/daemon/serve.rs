@@ -11,21 +11,21 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use axum::{Json, Router};
-use braid_core::api::{AccessChange, ApiError, SchedulerChange, Weights};
+use braid_core::api::{AccessChange, ApiError, Priorities, SchedulerChange, Weights};
 use serde::Deserialize;
 use tokio::net::UnixListener;
 
-use super::EndError;
+use super::DaemonError;
 use super::state::State;
 
 /// Listens at `path`. What a dead end left there is replaced.
-pub(super) fn listen(path: &Path) -> Result<UnixListener, EndError> {
+pub(super) fn listen(path: &Path) -> Result<UnixListener, DaemonError> {
     let failed = |e: io::Error| {
-        EndError::Failed(format!("serve the control socket {}: {e}", path.display()))
+        DaemonError::Failed(format!("serve the control socket {}: {e}", path.display()))
     };
     match UnixStream::connect(path) {
         Ok(_) => {
-            return Err(EndError::Failed(format!(
+            return Err(DaemonError::Failed(format!(
                 "the control socket {} is served by another process: stop it, or choose another",
                 path.display()
             )));
@@ -36,7 +36,14 @@ pub(super) fn listen(path: &Path) -> Result<UnixListener, EndError> {
         // Not there, or not a socket: binding tells.
         Err(_) => {}
     }
-    UnixListener::bind(path).map_err(failed)
+    UnixListener::bind(path).map_err(|e| match (e.kind(), path.parent()) {
+        (io::ErrorKind::NotFound, Some(folder)) => DaemonError::Failed(format!(
+            "serve the control socket {}: its folder is not there: mkdir -p {}",
+            path.display(),
+            folder.display()
+        )),
+        _ => failed(e),
+    })
 }
 
 /// The routes of the API.
@@ -57,7 +64,12 @@ pub(super) fn routes(state: Arc<State>) -> Router {
         .route("/v1/events", get(events))
         .route("/v1/accesses/{name}", put(change))
         .route("/v1/scheduler", put(schedule))
+        .route("/v1/priorities", put(prioritise))
         .route("/v1/weights", put(weigh))
+        .route(
+            "/v1/connections/{token}/weights",
+            put(weigh_one).delete(reset_one),
+        )
         .fallback(async || refuse(StatusCode::NOT_FOUND, "no such request".into()))
         .with_state(state)
 }
@@ -95,7 +107,17 @@ async fn schedule(
     body: Result<Json<SchedulerChange>, JsonRejection>,
 ) -> Response {
     match body {
-        Ok(Json(change)) => answer(state.schedule(&change)),
+        Ok(Json(change)) => answer(state.schedule(&change).await),
+        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+    }
+}
+
+async fn prioritise(
+    Shared(state): Shared<Arc<State>>,
+    body: Result<Json<Priorities>, JsonRejection>,
+) -> Response {
+    match body {
+        Ok(Json(order)) => answer(state.prioritise(&order).await),
         Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
     }
 }
@@ -105,20 +127,35 @@ async fn weigh(
     body: Result<Json<Weights>, JsonRejection>,
 ) -> Response {
     match body {
-        Ok(Json(weights)) => answer(state.weigh(&weights)),
+        Ok(Json(weights)) => answer(state.weigh(&weights).await),
         Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
     }
 }
 
-fn answer<T: serde::Serialize>(result: Result<T, EndError>) -> Response {
+async fn weigh_one(
+    Shared(state): Shared<Arc<State>>,
+    UrlPath(token): UrlPath<String>,
+    body: Result<Json<Weights>, JsonRejection>,
+) -> Response {
+    match body {
+        Ok(Json(weights)) => answer(state.weigh_connection(&token, Some(&weights)).await),
+        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+    }
+}
+
+async fn reset_one(Shared(state): Shared<Arc<State>>, UrlPath(token): UrlPath<String>) -> Response {
+    answer(state.weigh_connection(&token, None).await)
+}
+
+fn answer<T: serde::Serialize>(result: Result<T, DaemonError>) -> Response {
     match result {
         Ok(value) => Json(value).into_response(),
         Err(e) => {
             let status = match &e {
-                EndError::Unknown(_) => StatusCode::NOT_FOUND,
-                EndError::Refused(_) => StatusCode::CONFLICT,
-                EndError::Lacking(_) => StatusCode::NOT_IMPLEMENTED,
-                EndError::Config(_) => StatusCode::BAD_REQUEST,
+                DaemonError::Unknown(_) => StatusCode::NOT_FOUND,
+                DaemonError::Refused(_) => StatusCode::CONFLICT,
+                DaemonError::Lacking(_) => StatusCode::NOT_IMPLEMENTED,
+                DaemonError::Config(_) => StatusCode::BAD_REQUEST,
                 _ => StatusCode::INTERNAL_SERVER_ERROR,
             };
             refuse(status, e.to_string())

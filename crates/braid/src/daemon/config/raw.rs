@@ -1,0 +1,346 @@
+//! The configuration as it is written, and what makes it wrong.
+
+use std::net::IpAddr;
+
+use braid_core::AccessKind;
+use braid_core::api::{Engine, Role, SchedulerChange, WrrMode};
+use braid_mptcp::manage::Pattern;
+use braid_mptcp::manage::plan::Mesh;
+use indexmap::IndexMap;
+use ipnet::IpNet;
+use serde::Deserialize;
+
+use super::{Access, Buffers, Config, Manager, Probe};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawConfig {
+    #[serde(default = "mptcp")]
+    engine: Engine,
+    #[serde(default)]
+    proxy: OneOrMore,
+    #[serde(default)]
+    manager: RawManager,
+    #[serde(default)]
+    probe: Probe,
+    #[serde(default)]
+    buffers: Buffers,
+    #[serde(default)]
+    scheduler: Option<RawScheduler>,
+    #[serde(default)]
+    access: IndexMap<String, RawAccess>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "an address, or a list of them")]
+enum OneOrMore {
+    One(IpAddr),
+    More(Vec<IpAddr>),
+}
+
+impl Default for OneOrMore {
+    fn default() -> Self {
+        Self::More(vec![])
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawManager {
+    recover: bool,
+    mesh: RawMesh,
+    max_addresses_per_interface: usize,
+    ignore: Vec<String>,
+}
+
+impl Default for RawManager {
+    fn default() -> Self {
+        Self {
+            recover: true,
+            mesh: RawMesh::Pairs,
+            max_addresses_per_interface: 2,
+            ignore: vec![],
+        }
+    }
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawMesh {
+    Full,
+    Pairs,
+}
+
+/// [`SchedulerChange`], and what is this end's own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawScheduler {
+    name: Option<String>,
+    wrr_mode: Option<WrrMode>,
+    num_segments: Option<u8>,
+    opportunistic: Option<bool>,
+    penalise: Option<bool>,
+    pin: Option<bool>,
+}
+
+impl RawScheduler {
+    /// `None` if it says nothing about how to schedule.
+    fn change(self) -> Option<SchedulerChange> {
+        let only_pin = self.pin.is_some();
+        let change = SchedulerChange {
+            name: self.name,
+            wrr_mode: self.wrr_mode,
+            num_segments: self.num_segments,
+            opportunistic: self.opportunistic,
+            penalise: self.penalise,
+        };
+        (!only_pin || change != SchedulerChange::default()).then_some(change)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawAccess {
+    #[serde(default)]
+    interface: Option<String>,
+    #[serde(default)]
+    address: Option<String>,
+    #[serde(default = "other")]
+    kind: AccessKind,
+    #[serde(default)]
+    backup: bool,
+    #[serde(default)]
+    priority: Option<u16>,
+    #[serde(default)]
+    weight: Option<f64>,
+}
+
+fn mptcp() -> Engine {
+    Engine::Mptcp
+}
+
+fn other() -> AccessKind {
+    AccessKind::Other
+}
+
+/// What is wrong, and at which key.
+struct Problem {
+    path: Vec<String>,
+    what: String,
+}
+
+fn problem(path: &[&str], what: impl Into<String>) -> Problem {
+    Problem {
+        path: path.iter().map(|s| (*s).to_owned()).collect(),
+        what: what.into(),
+    }
+}
+
+/// Reads text. The error begins with `line:column:`.
+pub(super) fn parse(text: &str, json: bool, role: Role) -> Result<Config, String> {
+    let raw: RawConfig = if json {
+        serde_json::from_str(text).map_err(|e| {
+            let all = e.to_string();
+            let what = all.rsplit_once(" at line ").map_or(&*all, |(w, _)| w);
+            format!("{}:{}: {what}", e.line(), e.column())
+        })?
+    } else {
+        toml::from_str(text).map_err(|e| {
+            let (line, column) = place(text, e.span().map_or(0, |s| s.start));
+            format!("{line}:{column}: {}", e.message())
+        })?
+    };
+    check(raw, role).map_err(|p| {
+        let at = if json { None } else { find(text, &p.path) };
+        let (line, column) = place(text, at.unwrap_or(0));
+        format!("{line}:{column}: {}", p.what)
+    })
+}
+
+fn check(raw: RawConfig, role: Role) -> Result<Config, Problem> {
+    let proxy = match raw.proxy {
+        OneOrMore::One(a) => vec![a],
+        OneOrMore::More(all) => all,
+    };
+    let of = |v4: bool| proxy.iter().filter(|a| a.is_ipv4() == v4).count();
+    if of(true) > 1 || of(false) > 1 {
+        return Err(problem(
+            &["proxy"],
+            "the proxy has at most one address of each family",
+        ));
+    }
+    let m = raw.manager;
+    if !(1..=8).contains(&m.max_addresses_per_interface) {
+        return Err(problem(
+            &["manager", "max_addresses_per_interface"],
+            "an interface has 1 to 8 addresses in use",
+        ));
+    }
+    let pattern = |s: &str, path: &[&str]| s.parse::<Pattern>().map_err(|e| problem(path, e));
+    let ignore: Result<Vec<_>, _> = m
+        .ignore
+        .iter()
+        .map(|s| pattern(s, &["manager", "ignore"]))
+        .collect();
+    if raw.probe.port == 0 {
+        return Err(problem(&["probe", "port"], "a port is 1 to 65535"));
+    }
+    let b = &raw.buffers;
+    for (key, sizes) in [("tcp_rmem", b.tcp_rmem), ("tcp_wmem", b.tcp_wmem)] {
+        if !sizes.is_sorted() || sizes[0] == 0 || sizes[2] > i32::MAX as u32 {
+            return Err(problem(
+                &["buffers", key],
+                "a buffer is its least, initial and greatest size in bytes, above 0, each at \
+                 least the one before, at most 2147483647",
+            ));
+        }
+    }
+    if role == Role::Device && raw.access.is_empty() {
+        return Err(problem(
+            &[],
+            "a device needs at least one access: [access.NAME] with its interface",
+        ));
+    }
+    let mut accesses: Vec<Access> = Vec::new();
+    for (name, a) in raw.access {
+        accesses.push(access(&name, a, role, &accesses)?);
+    }
+    Ok(Config {
+        engine: raw.engine,
+        proxy,
+        manager: Manager {
+            recover: m.recover,
+            mesh: match m.mesh {
+                RawMesh::Full => Mesh::Full,
+                RawMesh::Pairs => Mesh::Pairs,
+            },
+            max_addresses_per_interface: m.max_addresses_per_interface,
+            ignore: ignore?,
+        },
+        probe: raw.probe,
+        buffers: raw.buffers,
+        pin: raw.scheduler.as_ref().and_then(|s| s.pin).unwrap_or(true),
+        scheduler: raw.scheduler.and_then(RawScheduler::change),
+        accesses,
+    })
+}
+
+fn access(name: &str, a: RawAccess, role: Role, before: &[Access]) -> Result<Access, Problem> {
+    let at = |key: &str, what: String| problem(&["access", name, key], what);
+    let here = |what: String| problem(&["access", name], what);
+    if name.is_empty() || name.contains(['/', '?', '#', '%']) {
+        return Err(here(format!(
+            "access name \"{name}\" is empty or has one of / ? # %"
+        )));
+    }
+    let interface = match a.interface.as_deref().map(str::parse::<Pattern>) {
+        None => None,
+        Some(Ok(p)) => Some(p),
+        Some(Err(e)) => return Err(at("interface", e)),
+    };
+    let address = match &a.address {
+        None => None,
+        Some(s) => Some(
+            net(s).ok_or_else(|| at("address", format!("\"{s}\" is no address and no prefix")))?,
+        ),
+    };
+    match role {
+        Role::Device if interface.is_none() => {
+            return Err(here(format!(
+                "access \"{name}\" of a device needs an interface"
+            )));
+        }
+        Role::Device if address.is_some_and(|n| n.prefix_len() != n.max_prefix_len()) => {
+            return Err(at(
+                "address",
+                format!("access \"{name}\": a device has an address here, not a prefix"),
+            ));
+        }
+        Role::Proxy if interface.is_some() => {
+            return Err(at(
+                "interface",
+                format!(
+                    "access \"{name}\": a proxy knows its peer's accesses by address, \
+                     without interface"
+                ),
+            ));
+        }
+        Role::Proxy if address.is_none() => {
+            return Err(here(format!(
+                "access \"{name}\": a proxy knows its peer's accesses by address: give one, or a prefix"
+            )));
+        }
+        Role::Proxy if a.backup => {
+            return Err(at(
+                "backup",
+                format!("access \"{name}\": backup is set at the device"),
+            ));
+        }
+        Role::Proxy if a.priority.is_some() => {
+            return Err(at(
+                "priority",
+                format!("access \"{name}\": priority is set at the device"),
+            ));
+        }
+        _ => {}
+    }
+    if let Some(b) = before
+        .iter()
+        .find(|b| b.address.is_some() && b.address == address)
+    {
+        return Err(at(
+            "address",
+            format!(
+                "accesses \"{}\" and \"{name}\" have the same address",
+                b.name
+            ),
+        ));
+    }
+    if a.weight.is_some_and(|w| !(w.is_finite() && w > 0.0)) {
+        return Err(at(
+            "weight",
+            format!("access \"{name}\": a weight is a number above 0"),
+        ));
+    }
+    Ok(Access {
+        name: name.to_owned(),
+        kind: a.kind,
+        interface,
+        address,
+        backup: a.backup,
+        priority: a.priority,
+        weight: a.weight,
+    })
+}
+
+fn net(s: &str) -> Option<IpNet> {
+    s.parse()
+        .ok()
+        .or_else(|| s.parse::<IpAddr>().ok().map(IpNet::from))
+}
+
+/// Where the key stands, or the nearest above it that does.
+fn find(text: &str, path: &[String]) -> Option<usize> {
+    let document = toml::de::DeTable::parse(text).ok()?;
+    let mut table = document.get_ref();
+    let mut at = None;
+    for key in path {
+        let Some((k, value)) = table.iter().find(|(k, _)| k.get_ref() == key) else {
+            break;
+        };
+        at = Some(k.span().start);
+        match value.get_ref() {
+            toml::de::DeValue::Table(t) => table = t,
+            _ => break,
+        }
+    }
+    at
+}
+
+/// Line and column (from 1, in characters) of a byte offset.
+fn place(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    (line, column)
+}

@@ -1,0 +1,386 @@
+//! What an end sets up in its namespace, changes on request, and takes away again.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use braid_core::api::{Engine as Kind, PathLimits, Role, SchedulerChange, WrrMode};
+use braid_mptcp::buffers;
+use braid_mptcp::pm::{Limits, PathManager};
+use braid_mptcp::support::{self, Support};
+use braid_mptcp::weights::{self, Rule};
+
+use super::DaemonError;
+use super::config::{Buffers, Config};
+use super::keep::{self, DEFAULT, Kept, Left, Note};
+use super::stock::{Pins, Wrr};
+
+/// Weights by the device's address.
+pub(super) type ByAddress = Vec<(IpAddr, f64)>;
+
+/// The engine of one end. What it set up goes when it is dropped.
+pub(super) struct Engine {
+    role: Role,
+    pm: Option<PathManager>,
+    limits_before: Option<Limits>,
+    sysctls_before: Vec<(&'static str, String)>,
+    /// Weighted round robin, where the kernel has none of its own.
+    wrr: Option<Wrr>,
+    /// Its sysctl has the congestion control that it took the place of.
+    rr: bool,
+    /// It is to outlive this process if that is killed.
+    pin: bool,
+    /// What the next process is to know.
+    kept: Kept,
+    /// That is what another process had left.
+    goes_on: bool,
+    /// What could not be done, and is not needed.
+    notes: Vec<String>,
+}
+
+impl Engine {
+    /// Sets up what `config` asks for in the calling thread's namespace.
+    pub(super) fn set_up(config: &Config, role: Role) -> Result<Self, DaemonError> {
+        let mut engine = Self {
+            role,
+            pm: None,
+            limits_before: None,
+            sysctls_before: Vec::new(),
+            wrr: None,
+            rr: false,
+            pin: config.pin,
+            kept: Kept::default(),
+            goes_on: false,
+            notes: Vec::new(),
+        };
+        if config.engine == Kind::Mptcp {
+            engine.switch_on()?;
+            engine.widen(&config.buffers)?;
+            engine.go_on()?;
+        }
+        Ok(engine)
+    }
+
+    /// Goes on with the weights of an end that was killed.
+    fn go_on(&mut self) -> Result<(), DaemonError> {
+        match keep::left(self.role, self.pin) {
+            Left::Whole(left) => {
+                let (wrr, note) = *left;
+                self.sysctls_before.push((DEFAULT, note.before));
+                support::set_sysctl(DEFAULT, wrr.name())?;
+                self.rr = note.rr;
+                self.wrr = Some(wrr);
+                self.kept = note.kept;
+                self.goes_on = true;
+                Ok(())
+            }
+            Left::Refused(why, known) => {
+                self.note(format!(
+                    "what a killed daemon left is not used, connections keep what they have: {why}"
+                ));
+                keep::restore(Some(known.as_ref()))
+            }
+            Left::Nothing => keep::restore(None),
+        }
+    }
+
+    /// What a killed end had in force, once.
+    pub(super) fn gone_on(&mut self) -> Option<Kept> {
+        std::mem::take(&mut self.goes_on).then(|| self.kept.clone())
+    }
+
+    fn note(&mut self, what: String) {
+        eprintln!("braid: {what}");
+        self.notes.push(what);
+    }
+
+    /// What could not be done, and is not needed.
+    pub(super) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Leaves what is in force for the one that comes after this was killed.
+    pub(super) fn remember(&mut self, kept: Kept) -> Result<(), DaemonError> {
+        self.kept = kept;
+        let note = self.written();
+        if let Some(wrr) = self.wrr.as_mut().filter(|w| w.is_pinned()) {
+            let note = note.ok_or_else(|| {
+                DaemonError::Refused(
+                    "there are too many weights, or too long names, to be kept: set fewer, or \
+                     [scheduler] pin = false"
+                        .into(),
+                )
+            })?;
+            wrr.set_note(&note)?;
+        }
+        Ok(())
+    }
+
+    fn written(&self) -> Option<Vec<u8>> {
+        let before = self.sysctls_before.iter().find(|(n, _)| *n == DEFAULT);
+        let before = before.map(|(_, b)| b.clone());
+        let note = Note {
+            before: before.or_else(|| support::sysctl(DEFAULT))?,
+            rr: self.rr,
+            kept: self.kept.clone(),
+        };
+        note.write()
+    }
+
+    fn switch_on(&mut self) -> Result<(), DaemonError> {
+        let support = Support::detect();
+        if !support.enabled {
+            // Not built in: said by the kernel's lack of the sysctl.
+            if !support.compiled {
+                support.require()?;
+            }
+            self.set_sysctl("net.mptcp.enabled", "1")?;
+        }
+        // "path_manager" came with Linux 6.15 and replaces "pm_type".
+        match support::sysctl("net.mptcp.path_manager").as_deref() {
+            Some("kernel") => {}
+            Some(_) => self.set_sysctl("net.mptcp.path_manager", "kernel")?,
+            None if support::sysctl("net.mptcp.pm_type").is_some_and(|t| t != "0") => {
+                self.set_sysctl("net.mptcp.pm_type", "0")?;
+            }
+            None => {}
+        }
+        let mut pm = PathManager::open()?;
+        self.limits_before = Some(pm.limits()?);
+        pm.set_limits(Limits::MAX)?;
+        self.pm = Some(pm);
+        Ok(())
+    }
+
+    /// Sockets that begin afterwards have at least the buffers that are configured.
+    fn widen(&mut self, wanted: &Buffers) -> Result<(), DaemonError> {
+        if !wanted.manage {
+            return Ok(());
+        }
+        for (name, wanted) in [
+            (buffers::RECEIVE, wanted.tcp_rmem),
+            (buffers::SEND, wanted.tcp_wmem),
+        ] {
+            let now = support::sysctl(name).unwrap_or_default();
+            if let Some(value) = buffers::raised(&now, wanted) {
+                self.set_sysctl(name, &value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_sysctl(&mut self, name: &'static str, value: &str) -> Result<(), DaemonError> {
+        let before = support::sysctl(name).unwrap_or_default();
+        support::set_sysctl(name, value)?;
+        // What it was before us, however often we change it.
+        if !self.sysctls_before.iter().any(|(n, _)| *n == name) {
+            self.sysctls_before.push((name, before));
+        }
+        Ok(())
+    }
+
+    /// Changes what schedules the packets that this end sends.
+    pub(super) fn schedule(&mut self, change: &SchedulerChange) -> Result<(), DaemonError> {
+        if self.pm.is_none() {
+            return Err(one_path());
+        }
+        if let Some(name) = &change.name {
+            let support = Support::detect();
+            let own = support.require_scheduler(name);
+            if own.is_err() && weights::are_pacing(name) {
+                self.stand_in(name)?;
+            } else if own.is_err() && name == "active-standby" {
+                return Err(DaemonError::Lacking(
+                    "this kernel has no scheduler \"active-standby\"\n  to enable it: give the \
+                     accesses an order at the device: braid set priority NAME=1 NAME=2"
+                        .into(),
+                ));
+            } else {
+                own?;
+                self.stand_down()?;
+                // Kernels without the setting have the default alone.
+                if support.scheduler.is_some() {
+                    self.set_sysctl("net.mptcp.scheduler", name)?;
+                }
+            }
+        }
+        if let Some(wrr) = &mut self.wrr {
+            if let Some(mode) = change.wrr_mode {
+                wrr.set_strict(mode == WrrMode::Strict)?;
+            }
+            if change.num_segments.is_some() {
+                return Err(DaemonError::Lacking(
+                    "this kernel gives out 64 kB at a time: the quota of round robin cannot be set\n  \
+                     to enable it: run it on Braid's own kernel: --clock virtual, after make kernel guest"
+                        .into(),
+                ));
+            }
+        } else if let Some(mode) = change.wrr_mode {
+            let fill = match mode {
+                WrrMode::Strict => "0",
+                WrrMode::WorkConserving => "1",
+            };
+            own_kernel("net.mptcp.rr_cwnd_limited", "a mode of round robin")?;
+            self.set_sysctl("net.mptcp.rr_cwnd_limited", fill)?;
+        }
+        if let Some(n) = change.num_segments {
+            own_kernel("net.mptcp.rr_num_segments", "a quota of round robin")?;
+            self.set_sysctl("net.mptcp.rr_num_segments", &n.to_string())?;
+        }
+        let flags = [
+            ("net.mptcp.minrtt_opportunistic", change.opportunistic),
+            ("net.mptcp.minrtt_penalise", change.penalise),
+        ];
+        for (name, wanted) in flags {
+            if let Some(on) = wanted {
+                own_kernel(name, "an option of minrtt")?;
+                self.set_sysctl(name, if on { "1" } else { "0" })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has weighted round robin by pacing rates as the congestion control of new
+    /// sockets.
+    fn stand_in(&mut self, scheduler: &str) -> Result<(), DaemonError> {
+        let rr = scheduler == "rr";
+        if self.wrr.is_some() && self.rr != rr {
+            self.rr = rr;
+            self.remember(self.kept.clone())?;
+        }
+        self.rr = rr;
+        if self.wrr.is_none() {
+            let mut wrr = keep::register()?;
+            if self.pin {
+                self.pin_down(&mut wrr);
+            }
+            self.set_sysctl(DEFAULT, wrr.name())?;
+            self.wrr = Some(wrr);
+        }
+        Ok(())
+    }
+
+    /// Works without, too.
+    fn pin_down(&mut self, wrr: &mut Wrr) {
+        let note = self.written().unwrap_or_default();
+        let pinned = Pins::make(keep::owner(self.role)).and_then(|pins| wrr.pin(pins, &note));
+        if let Err(e) = pinned {
+            self.note(format!("the weights end with this process: {e}"));
+        }
+    }
+
+    /// Whether weights are pacing rates, by which no access can be left out.
+    pub(super) fn stands_in(&self) -> bool {
+        self.wrr.is_some()
+    }
+
+    /// The congestion control by which they are.
+    pub(super) fn stand_in_name(&self) -> Option<&str> {
+        self.wrr.as_ref().map(Wrr::name)
+    }
+
+    /// Whether there are several paths.
+    pub(super) fn is_mptcp(&self) -> bool {
+        self.pm.is_some()
+    }
+
+    fn stand_down(&mut self) -> Result<(), DaemonError> {
+        if self.wrr.take().is_some()
+            && let Some((_, before)) = self.sysctls_before.iter().find(|(n, _)| *n == DEFAULT)
+        {
+            support::set_sysctl(DEFAULT, before)?;
+        }
+        Ok(())
+    }
+
+    /// How packets are scheduled now.
+    pub(super) fn scheduler(&self) -> SchedulerChange {
+        if let Some(wrr) = &self.wrr {
+            return SchedulerChange {
+                name: Some(if self.rr { "rr" } else { "wrr" }.into()),
+                wrr_mode: Some(match wrr.is_strict() {
+                    true => WrrMode::Strict,
+                    false => WrrMode::WorkConserving,
+                }),
+                ..SchedulerChange::default()
+            };
+        }
+        let number = |name| support::sysctl(name).and_then(|s| s.parse::<u8>().ok());
+        SchedulerChange {
+            name: support::sysctl("net.mptcp.scheduler"),
+            wrr_mode: number("net.mptcp.rr_cwnd_limited").map(|n| match n {
+                0 => WrrMode::Strict,
+                _ => WrrMode::WorkConserving,
+            }),
+            num_segments: number("net.mptcp.rr_num_segments"),
+            opportunistic: number("net.mptcp.minrtt_opportunistic").map(|n| n != 0),
+            penalise: number("net.mptcp.minrtt_penalise").map(|n| n != 0),
+        }
+    }
+
+    /// Sets the weights of all connections, and those of single ones, by token.
+    pub(super) fn weigh(
+        &mut self,
+        all: &[(IpAddr, f64)],
+        own: &BTreeMap<u32, ByAddress>,
+    ) -> Result<(), DaemonError> {
+        if self.pm.is_none() {
+            return Err(one_path());
+        }
+        if self.wrr.is_none() && support::sysctl("net.mptcp.weights").is_none() {
+            self.stand_in("wrr")?;
+        }
+        let remote = self.role == Role::Proxy;
+        let rule = |&(address, weight): &(IpAddr, f64)| Rule {
+            address,
+            remote,
+            weight,
+        };
+        let of = |all: &[_]| all.iter().map(rule).collect::<Vec<_>>();
+        let rules = of(all);
+        match &mut self.wrr {
+            Some(wrr) => {
+                let own = own.iter().map(|(token, all)| (*token, of(all)));
+                wrr.set_weights(&rules, &own.collect())?;
+            }
+            None => self.set_sysctl("net.mptcp.weights", &weights::table(&rules))?,
+        }
+        Ok(())
+    }
+
+    /// The path manager's limits; `None` without MPTCP.
+    pub(super) fn limits(&mut self) -> Option<PathLimits> {
+        let limits = self.pm.as_mut()?.limits().ok()?;
+        Some(PathLimits {
+            subflows: limits.subflows,
+            add_addr_accepted: limits.add_addr_accepted,
+        })
+    }
+}
+
+pub(super) fn one_path() -> DaemonError {
+    DaemonError::Refused("the engine \"tcp\" has one path: there is nothing to schedule".into())
+}
+
+/// Refuses where the running kernel lacks the setting `name`.
+fn own_kernel(name: &str, what: &str) -> Result<(), DaemonError> {
+    match support::sysctl(name) {
+        Some(_) => Ok(()),
+        None => Err(DaemonError::Lacking(format!(
+            "this kernel knows no {what} ({name} is not there)\n  to enable it: run it on \
+             Braid's own kernel: --clock virtual, after make kernel guest"
+        ))),
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Best effort: the namespace may already be going.
+        if let (Some(pm), Some(limits)) = (&mut self.pm, self.limits_before) {
+            let _ = pm.set_limits(limits);
+        }
+        for (name, before) in self.sysctls_before.iter().rev() {
+            let _ = support::set_sysctl(name, before);
+        }
+        self.wrr = None;
+    }
+}

@@ -1,0 +1,222 @@
+//! What an end goes on with that was killed: weights by eBPF, which are pinned,
+//! and a note beside them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use braid_core::api::{Role, SchedulerChange};
+use braid_mptcp::support::{self, Support};
+use serde::{Deserialize, Serialize};
+
+use super::DaemonError;
+use super::config::Config;
+use super::stock::{NOTE_MAX, Pins, Wrr, notes};
+
+/// The default congestion control of a network namespace.
+pub(super) const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
+
+/// How often another name is tried where one is taken.
+const NAMES: u8 = 8;
+
+/// Weights by access.
+pub(super) type ByName = BTreeMap<String, f64>;
+
+/// What the file says about scheduling.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Configured {
+    scheduler: Option<SchedulerChange>,
+    weights: ByName,
+}
+
+impl Configured {
+    pub(super) fn of(config: &Config) -> Self {
+        let weight = |a: &super::Access| Some((a.name.clone(), a.weight?));
+        Self {
+            scheduler: config.scheduler.clone(),
+            weights: config.accesses.iter().filter_map(weight).collect(),
+        }
+    }
+}
+
+/// The weights that are in force, and the file that was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Kept {
+    /// Of all connections.
+    pub(super) weights: ByName,
+    /// Of single ones, by token.
+    pub(super) connections: BTreeMap<u32, ByName>,
+    pub(super) configured: Configured,
+}
+
+/// What is left beside the pins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Note {
+    /// The default congestion control of the namespace before the first end.
+    pub(super) before: String,
+    /// The scheduler was asked for as `rr`.
+    pub(super) rr: bool,
+    pub(super) kept: Kept,
+}
+
+impl Note {
+    pub(super) fn read(text: &[u8]) -> Option<Self> {
+        let note: Self = serde_json::from_slice(text).ok()?;
+        let fine = {
+            let mut weights = note.kept.connections.values().chain([&note.kept.weights]);
+            weights.all(|w| w.values().all(|w| w.is_finite() && *w >= 0.0))
+        };
+        let letter = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        let fine = fine && !is_ours(&note.before);
+        let named = !note.before.is_empty() && note.before.chars().all(letter);
+        (fine && named).then_some(note)
+    }
+
+    /// As text; `None` where it is too long.
+    pub(super) fn write(&self) -> Option<Vec<u8>> {
+        let text = serde_json::to_vec(self).ok()?;
+        (text.len() <= NOTE_MAX).then_some(text)
+    }
+}
+
+/// The place of this end's pins, in a word.
+pub(super) const fn owner(role: Role) -> &'static str {
+    match role {
+        Role::Device => "up",
+        Role::Proxy => "proxy",
+    }
+}
+
+/// What there is to go on with, if anything.
+pub(super) enum Left {
+    Nothing,
+    /// Weights as they were.
+    Whole(Box<(Wrr, Note)>),
+    /// Not what we could go on with: why, and what is known of it.
+    Refused(String, Option<Note>),
+}
+
+/// Looks for what an end of this role has left in this namespace. It is taken away
+/// if `wanted` does not hold.
+pub(super) fn left(role: Role, wanted: bool) -> Left {
+    let pins = match Pins::left(owner(role)) {
+        Ok(Some(pins)) => pins,
+        // A living one's is not left. Whoever wants the place is told.
+        Ok(None) | Err(_) => return Left::Nothing,
+    };
+    let known = notes(&pins).iter().find_map(|n| Note::read(n));
+    if !wanted {
+        let why = format!("{} is not wanted any more", pins.directory().display());
+        return Left::Refused(why, known);
+    }
+    match Wrr::adopt(pins) {
+        Ok((wrr, note)) => match Note::read(&note) {
+            Some(note) => Left::Whole(Box::new((wrr, note))),
+            None => Left::Refused(
+                "the note beside the pins is not what Braid writes".into(),
+                known,
+            ),
+        },
+        Err(e) => Left::Refused(e.to_string(), known),
+    }
+}
+
+/// Each end has its own, with weights of its own.
+pub(super) fn register() -> Result<Wrr, DaemonError> {
+    static NUMBER: AtomicU8 = AtomicU8::new(0);
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        match Wrr::register(&format!("wrr_{:x}_{number:x}", std::process::id())) {
+            // Process ids come again, in containers above all.
+            Err(e) if !e.is_lacking() && tries < NAMES => {}
+            done => return Ok(done?),
+        }
+    }
+}
+
+/// Whether a congestion control is one that an end registers.
+pub(super) fn is_ours(name: &str) -> bool {
+    name.starts_with("wrr_")
+}
+
+/// Gives the namespace its default congestion control back where an end that was
+/// killed left its own; `None`: it left nothing that tells.
+pub(super) fn restore(left: Option<Option<&Note>>) -> Result<(), DaemonError> {
+    let support = Support::detect();
+    let now = &support.default_congestion_control;
+    // One that is registered belongs to a living end, or goes at this moment.
+    let living = left.is_none() && support.require_congestion_control(now).is_ok();
+    if !is_ours(now) || living {
+        return Ok(());
+    }
+    let before = left.flatten().map(|n| n.before.as_str());
+    // Not known: what kernels are built with.
+    for name in before.into_iter().chain(["cubic", "reno"]) {
+        if support::set_sysctl(DEFAULT, name).is_ok() {
+            return Ok(());
+        }
+    }
+    Err(DaemonError::Failed(format!(
+        "give the network namespace its congestion control back ({DEFAULT}): the kernel has \
+         neither cubic nor reno"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn weights() -> impl Strategy<Value = ByName> {
+        prop::collection::btree_map("[a-z]{1,9}", 0.0f64..1e6, 0..9)
+    }
+
+    proptest! {
+        #[test]
+        fn a_note_is_read_back(
+            general in weights(), own in prop::collection::btree_map(any::<u32>(), weights(), 0..9),
+            rr: bool, before in "[a-z]{3,9}",
+        ) {
+            let note = Note {
+                before,
+                rr,
+                kept: Kept {
+                    weights: general.clone(),
+                    connections: own,
+                    configured: Configured { scheduler: None, weights: general },
+                },
+            };
+            prop_assert_eq!(Note::read(&note.write().unwrap()), Some(note));
+        }
+
+        #[test]
+        fn garbage_is_no_note(text in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert_eq!(Note::read(&text), None);
+        }
+    }
+
+    #[test]
+    fn a_note_that_lies_is_none() {
+        let good = Note {
+            before: "cubic".into(),
+            ..Note::default()
+        };
+        let text = String::from_utf8(good.write().unwrap()).unwrap();
+        assert_eq!(Note::read(text.as_bytes()), Some(good));
+        for (part, lie) in [
+            ("\"cubic\"", "\"wrr_1_0\""),
+            ("\"cubic\"", "\"../cubic\""),
+            ("\"cubic\"", "\"\""),
+            ("\"weights\":{}", "\"weights\":{\"a\":-1}"),
+            ("\"rr\"", "\"rs\""),
+        ] {
+            let lie = text.replacen(part, lie, 1);
+            assert_ne!(lie, text);
+            assert_eq!(Note::read(lie.as_bytes()), None, "{lie}");
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Brings what the kernel has set to what it should be, whenever anything changes.
+
+mod order;
+mod steps;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use braid_core::Time;
+use braid_core::api::{AccessChange, AccessState, Engine as Kind, EventKind, Role};
+use braid_mptcp::diag::TcpSocket;
+use braid_mptcp::manage::demand::Demand;
+use braid_mptcp::manage::diff::diff;
+use braid_mptcp::manage::health::{Detector, Outcome};
+use braid_mptcp::manage::memory::Memory;
+use braid_mptcp::manage::missing::Missing;
+use braid_mptcp::manage::plan::Use;
+use braid_mptcp::manage::{Condition, Plan, Settings, View, plan, plan_once};
+use braid_mptcp::pm::PathManager;
+
+use super::checker::{Checker, Verdict};
+use super::config::Config;
+use super::kernel::Kernel;
+use super::prober::{Answers, Prober};
+use super::state::now;
+use super::{DaemonError, events, samples};
+
+/// What happened, and to which access.
+pub(super) type Happened = (Option<String>, EventKind);
+
+/// What comes in from probes and checks.
+pub(super) struct Heard {
+    pub(super) answers: Answers,
+    pub(super) verdicts: tokio::sync::mpsc::Receiver<Verdict>,
+}
+
+/// The path manager of one end.
+pub(super) struct Manager {
+    role: Role,
+    file: PathBuf,
+    config: Config,
+    /// As configured, and as changed by requests since.
+    settings: Settings,
+    kernel: Kernel,
+    memory: Memory,
+    detector: Detector,
+    missing: Missing,
+    demand: Demand,
+    prober: Prober,
+    checker: Checker,
+    stripped: BTreeSet<IpAddr>,
+    view: View,
+    plan: Plan,
+    retry: Option<Time>,
+    /// Steps were refused, and that was said.
+    refused: bool,
+    complained: bool,
+}
+
+impl Manager {
+    /// Inside a runtime, in the namespace that is to be managed.
+    pub(super) fn new(
+        role: Role,
+        file: &Path,
+        config: Config,
+    ) -> Result<(Self, Heard), DaemonError> {
+        let pm = match (role, config.engine) {
+            (Role::Device, Kind::Mptcp) => Some(PathManager::open()?),
+            _ => None,
+        };
+        let (prober, answers) = Prober::new();
+        let (checker, verdicts) = Checker::new();
+        let manager = Self {
+            role,
+            file: file.to_owned(),
+            settings: config.settings(),
+            config,
+            kernel: Kernel::open(pm)?,
+            memory: Memory::default(),
+            detector: Detector::default(),
+            missing: Missing::default(),
+            demand: Demand::default(),
+            prober,
+            checker,
+            stripped: BTreeSet::new(),
+            view: View::default(),
+            plan: Plan::default(),
+            retry: None,
+            refused: false,
+            complained: false,
+        };
+        Ok((manager, Heard { answers, verdicts }))
+    }
+
+    /// The configuration in force.
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The kernel as it was seen last.
+    pub(super) fn view(&self) -> &View {
+        &self.view
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub(super) fn detector(&self) -> &Detector {
+        &self.detector
+    }
+
+    /// Whether it follows and repairs.
+    pub(super) fn recovers(&self) -> bool {
+        self.config.manager.recover && self.kernel.pm.is_some()
+    }
+
+    /// Sets up.
+    pub(super) async fn begin(&mut self) -> Result<Vec<Happened>, DaemonError> {
+        if self.role == Role::Proxy {
+            return Ok(vec![]);
+        }
+        self.view = self.kernel.view().await?;
+        if !self.recovers() {
+            for a in &self.settings.accesses {
+                let there = self.view.interfaces.iter();
+                if a.interface.is_name() && !there.clone().any(|i| a.interface.matches(&i.name)) {
+                    return Err(DaemonError::Failed(format!(
+                        "access \"{}\": no interface \"{}\" in this network namespace",
+                        a.name, a.interface
+                    )));
+                }
+            }
+        }
+        let failed = self.settle(true).await?;
+        match failed {
+            // What cannot be set up at the start is not to be waited for.
+            Some(e) if !self.recovers() => Err(e),
+            _ => Ok(vec![]),
+        }
+    }
+
+    /// Looks at the kernel and does what is to be done.
+    pub(super) async fn reconcile(&mut self) -> Result<Vec<Happened>, DaemonError> {
+        if self.role == Role::Proxy {
+            return Ok(vec![]);
+        }
+        let view = self.kernel.view().await?;
+        let before = std::mem::replace(&mut self.view, view);
+        let states = self.plan.accesses.clone();
+        self.settle(self.recovers()).await?;
+        let mut happened = self.told(&before);
+        happened.extend(self.changed_since(&states));
+        Ok(happened)
+    }
+
+    /// Which accesses are in another state than before.
+    pub(super) fn changed_since(&self, before: &[(AccessState, String)]) -> Vec<Happened> {
+        let mut happened = Vec::new();
+        for (i, (state, why)) in self.plan.accesses.iter().enumerate() {
+            let changed = before.get(i).is_some_and(|(was, _)| was != state);
+            if changed {
+                let (state, why) = (*state, why.clone());
+                let name = self.settings.accesses[i].name.clone();
+                happened.push((Some(name), EventKind::AccessState { state, why }));
+            }
+        }
+        happened
+    }
+
+    /// Plans for the view, and takes the steps if `apply`; returns the first
+    /// refusal of the kernel.
+    async fn settle(&mut self, apply: bool) -> Result<Option<DaemonError>, DaemonError> {
+        self.memory.learn(&self.view);
+        self.plan = match self.recovers() {
+            true => plan(&self.settings, &self.view, &self.memory, &self.conditions()),
+            false => plan_once(&self.settings, &self.view, &self.memory),
+        };
+        let mut refused = None;
+        if apply && self.kernel.pm.is_some() {
+            let ops = diff(&self.view, &self.plan);
+            refused = self.take(&ops).await;
+            if !ops.is_empty() {
+                self.view = self.kernel.view().await?;
+            }
+        }
+        if self.recovers() {
+            let of = |u: &Use| (u.address, u.interface.clone());
+            let probed: BTreeMap<_, _> =
+                self.plan.uses.iter().filter(|u| u.routed).map(of).collect();
+            let asked = match self.config.probe.enabled {
+                true => probed.clone(),
+                false => BTreeMap::new(),
+            };
+            let (to, port) = (&self.config.proxy, self.config.probe.port);
+            self.prober.serve(&asked, to, port);
+            self.checker.serve(&asked, to, port);
+            let addresses = probed.into_keys().collect();
+            self.detector.watch(&addresses, Time::from_nanos(now()));
+            self.stripped.retain(|a| addresses.contains(a));
+        }
+        Ok(refused)
+    }
+
+    fn conditions(&self) -> BTreeMap<IpAddr, Condition> {
+        let silent = self.detector.silent().into_iter();
+        let mut all: BTreeMap<_, _> = silent
+            .map(|(a, since)| (a, Condition::Silent { since }))
+            .collect();
+        all.extend(self.stripped.iter().map(|a| (*a, Condition::Stripped)));
+        all
+    }
+
+    /// Changes of links and addresses that concern an access.
+    fn told(&self, before: &View) -> Vec<Happened> {
+        let name = |index: u32| {
+            let of = |v: &View| v.interface(index).map(|i| i.name.clone());
+            of(&self.view).or_else(|| of(before))
+        };
+        let access = |index: u32, what: &EventKind| {
+            let interface = name(index)?;
+            let mut all = self.settings.accesses.iter();
+            let access = all.find(|a| a.interface.matches(&interface))?;
+            match what {
+                EventKind::AddressAdded { address } | EventKind::AddressRemoved { address } => {
+                    let mine = access.address.is_none_or(|a| a == *address);
+                    mine.then(|| access.name.clone())
+                }
+                _ => Some(access.name.clone()),
+            }
+        };
+        events::between(before, &self.view)
+            .into_iter()
+            .filter_map(|(index, what)| Some((Some(access(index, &what)?), what)))
+            .collect()
+    }
+
+    /// When [`Manager::tick`] is wanted next.
+    pub(super) fn due(&self) -> Time {
+        let health = match self.recovers() {
+            true => self.detector.due(),
+            false => Time::MAX,
+        };
+        health.min(self.retry.unwrap_or(Time::MAX))
+    }
+
+    /// Something was heard that makes a look at the sockets worthwhile.
+    pub(super) fn hurry(&mut self) {
+        self.detector.hurry(Time::from_nanos(now()));
+    }
+
+    /// Takes an answer to a probe.
+    pub(super) fn answer(&mut self, address: IpAddr, number: u32, at: Time) {
+        self.detector.answer(address, number, at);
+    }
+
+    /// Takes what was found out about MPTCP on an address; says whether that is
+    /// news.
+    pub(super) fn verdict(&mut self, address: IpAddr, stripped: bool) -> bool {
+        match stripped {
+            true => self.stripped.insert(address),
+            false => self.stripped.remove(&address),
+        }
+    }
+
+    /// Judges the accesses by their sockets, all of them or the subflows that are
+    /// known, and probes.
+    pub(super) async fn tick(
+        &mut self,
+        sockets: &[TcpSocket],
+        all: bool,
+    ) -> Result<Vec<Happened>, DaemonError> {
+        let t = Time::from_nanos(now());
+        let mut changed = self.retry.is_some_and(|r| r <= t);
+        if self.recovers() {
+            self.detector.sample(&samples::samples(sockets), t);
+            for outcome in self.detector.tick(t) {
+                match outcome {
+                    Outcome::Probe { address, number } => self.prober.send(address, number),
+                    Outcome::Silent { .. } | Outcome::Alive { .. } => changed = true,
+                }
+            }
+            if all {
+                self.demand.look(&samples::looks(sockets), t);
+                self.open_again(&samples::paths(sockets), t).await;
+            }
+        }
+        match changed {
+            true => self.reconcile().await,
+            false => Ok(vec![]),
+        }
+    }
+
+    /// Changes access number `i`; says whether anything changed.
+    pub(super) async fn change(
+        &mut self,
+        i: usize,
+        change: AccessChange,
+    ) -> Result<bool, DaemonError> {
+        self.changeable()?;
+        let before = self.settings.accesses[i].clone();
+        let access = &mut self.settings.accesses[i];
+        access.backup = change.backup.unwrap_or(access.backup);
+        access.enabled = change.enabled.unwrap_or(access.enabled);
+        let changed = *access != before;
+        let pattern = access.interface.clone();
+        self.view = self.kernel.view().await?;
+        let there = self.view.interfaces.iter();
+        let missing = !there.clone().any(|n| pattern.matches(&n.name));
+        if !self.recovers() && missing && changed && self.settings.accesses[i].enabled {
+            self.settings.accesses[i] = before;
+            return Err(DaemonError::Refused(
+                "its interface does not exist now: create it first".into(),
+            ));
+        }
+        if changed {
+            self.apply().await?;
+        }
+        Ok(changed)
+    }
+
+    /// Takes the steps to what the settings are now, by the view there is.
+    async fn apply(&mut self) -> Result<(), DaemonError> {
+        self.settle(true).await?.map_or(Ok(()), Err)
+    }
+
+    /// Reads the configuration again. What requests changed is as configured
+    /// again; a bad file changes nothing.
+    pub(super) async fn reload(&mut self) -> Result<(), DaemonError> {
+        let config = Config::load(&self.file, self.role)?;
+        if config.engine != self.config.engine {
+            return Err(DaemonError::Config(format!(
+                "{}: the engine cannot change while it runs: restart the daemon",
+                self.file.display()
+            )));
+        }
+        self.settings = config.settings();
+        self.config = config;
+        if self.role == Role::Device {
+            self.view = self.kernel.view().await?;
+            self.settle(true).await?;
+        }
+        Ok(())
+    }
+}

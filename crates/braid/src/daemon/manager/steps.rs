@@ -1,0 +1,118 @@
+//! Takes steps at the kernel, and keeps at it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use braid_core::Time;
+use braid_mptcp::buffers::Wide;
+use braid_mptcp::manage::diff::{Op, take_back};
+use braid_mptcp::manage::missing::Paths;
+use braid_mptcp::manage::{Plan, plan, plan_once};
+use braid_mptcp::pm::Endpoint;
+
+use super::super::DaemonError;
+use super::super::state::now;
+use super::Manager;
+
+/// How long until steps that the kernel refused are tried again, at first and
+/// after that.
+const RETRY_FIRST: Duration = Duration::from_millis(20);
+const RETRY: Duration = Duration::from_secs(1);
+
+impl Manager {
+    /// Takes steps; goes on after one that the kernel refuses and tries again
+    /// later.
+    pub(super) async fn take(&mut self, ops: &[Op]) -> Option<DaemonError> {
+        let mut refused = None;
+        let width = self.config.buffers.manage.then(|| self.demand.needs());
+        for op in ops {
+            // Without its route, a subflow would be tried once and never again.
+            if refused.is_some() && matches!(op, Op::AddEndpoint(_)) {
+                continue;
+            }
+            // The kernel opens its subflows meanwhile.
+            let joins = matches!(op, Op::AddEndpoint(_));
+            let wide = width.filter(|_| joins).map(Wide::begin);
+            let applied = self.kernel.apply(op).await;
+            drop(wide);
+            match applied {
+                Ok(()) => {
+                    if let Op::AddEndpoint(e) = op {
+                        self.memory.added.insert(e.address);
+                    }
+                }
+                Err(e) => refused = refused.or(Some(e)),
+            }
+        }
+        let t = Time::from_nanos(now());
+        match &refused {
+            // At first it may be a change that was overtaken by the next.
+            Some(_) if !self.refused => {
+                self.retry = Some(t + RETRY_FIRST);
+                self.refused = true;
+            }
+            Some(e) => {
+                if !self.complained {
+                    eprintln!("braid: {e}; it is tried again every second");
+                    self.complained = true;
+                }
+                self.retry = Some(t + RETRY);
+            }
+            None => {
+                self.retry = None;
+                self.refused = false;
+                self.complained = false;
+            }
+        }
+        refused
+    }
+
+    /// Opens subflows again that ended while their connection and access live.
+    pub(super) async fn open_again(&mut self, connections: &BTreeMap<u32, Paths>, t: Time) {
+        let planned = &self.plan.endpoints;
+        let ours = |e: &&Endpoint| {
+            self.plan.owned.contains(&e.id) || planned.iter().any(|p| p.address == e.address)
+        };
+        let endpoints: Vec<_> = self.view.endpoints.iter().filter(ours).cloned().collect();
+        let addresses = endpoints.iter().map(|e| e.address).collect();
+        let mut ops = Vec::new();
+        for address in self.missing.check(&addresses, connections, t) {
+            for e in endpoints.iter().filter(|e| e.address == address) {
+                ops.push(Op::DeleteEndpoint(e.clone()));
+                ops.push(Op::AddEndpoint(Endpoint { id: 0, ..e.clone() }));
+            }
+        }
+        if !ops.is_empty() {
+            self.take(&ops).await;
+            // The ids are new.
+            if let Some(pm) = &mut self.kernel.pm
+                && let Ok(all) = pm.endpoints()
+            {
+                self.view.endpoints = all;
+            }
+        }
+    }
+
+    /// Takes back everything that is ours.
+    pub(in super::super) async fn take_back(&mut self) -> Result<(), DaemonError> {
+        if self.kernel.pm.is_none() {
+            return Ok(());
+        }
+        let view = self.kernel.view().await?;
+        let mut all = match self.recovers() {
+            true => plan(&self.settings, &view, &self.memory, &self.conditions()),
+            false => plan_once(&self.settings, &view, &self.memory),
+        };
+        all = Plan {
+            owned: all.owned,
+            ..Plan::default()
+        };
+        let mut refused = Ok(());
+        for op in take_back(&view, &all) {
+            if let Err(e) = self.kernel.apply(&op).await {
+                refused = refused.and(Err(e));
+            }
+        }
+        refused
+    }
+}

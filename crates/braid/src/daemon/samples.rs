@@ -1,0 +1,162 @@
+//! What the sockets tell of each address.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use braid_mptcp::diag::TcpSocket;
+use braid_mptcp::manage::demand::Look;
+use braid_mptcp::manage::health::Sample;
+use braid_mptcp::manage::missing::Paths;
+
+/// TCP states in which a subflow carries data or may get answers (RFC 9293):
+/// established, FIN-WAIT-1, FIN-WAIT-2, CLOSE-WAIT, LAST-ACK, CLOSING.
+const LIVE: [u8; 6] = [1, 4, 5, 8, 9, 11];
+
+/// Of those, the ones in which what is outstanding tells of the path: a subflow
+/// that was given up has its end outstanding for minutes.
+const OPEN: [u8; 2] = [1, 8];
+
+/// The subflows by their local address.
+pub(super) fn samples(sockets: &[TcpSocket]) -> BTreeMap<IpAddr, Sample> {
+    let mut all: BTreeMap<IpAddr, Sample> = BTreeMap::new();
+    for s in sockets {
+        if s.ulp.is_none() || !LIVE.contains(&s.state) {
+            continue;
+        }
+        let t = &s.tcp;
+        let open = OPEN.contains(&s.state);
+        let (unacked, timeouts) = match open {
+            true => (t.unacked > 0, t.retransmits),
+            false => (false, 0),
+        };
+        let ms = t.last_ack_recv_ms.min(t.last_data_recv_ms);
+        let quiet = Duration::from_millis(ms.into());
+        let rtt = (t.min_rtt_us != u32::MAX && t.min_rtt_us > 0)
+            .then(|| Duration::from_micros(t.min_rtt_us.into()));
+        all.entry(s.local.ip())
+            .and_modify(|a| {
+                a.subflows += 1;
+                a.quiet = a.quiet.min(quiet);
+                a.unacked |= unacked;
+                a.timeouts = a.timeouts.max(timeouts);
+                a.min_rtt = [a.min_rtt, rtt].into_iter().flatten().min();
+            })
+            .or_insert(Sample {
+                subflows: 1,
+                quiet,
+                unacked,
+                timeouts,
+                min_rtt: rtt,
+            });
+    }
+    all
+}
+
+/// What the subflows have received.
+pub(super) fn looks(sockets: &[TcpSocket]) -> Vec<Look> {
+    let subflows = sockets.iter().filter(|s| s.ulp.is_some());
+    subflows
+        .map(|s| Look {
+            ends: (s.local, s.remote),
+            received: s.tcp.bytes_received,
+            rtt: Duration::from_micros(s.tcp.rtt_us.into()),
+        })
+        .collect()
+}
+
+/// Where the connections have subflows, or are opening them, by token. Left out
+/// are those that moved no data yet: the kernel joins others only after that.
+pub(super) fn paths(sockets: &[TcpSocket]) -> BTreeMap<u32, Paths> {
+    const OPENING: u8 = 2;
+    let mut all: BTreeMap<u32, (Paths, bool)> = BTreeMap::new();
+    for s in sockets {
+        let (Some(token), Some(ulp)) = (s.token(), s.ulp) else {
+            continue;
+        };
+        let live = LIVE.contains(&s.state);
+        if !live && s.state != OPENING {
+            continue;
+        }
+        let (paths, moved) = all.entry(token).or_default();
+        paths.v4 = s.remote.is_ipv4();
+        paths.on.insert(s.local.ip());
+        *moved |= live && ulp.fully_established() && s.tcp.bytes_received + s.tcp.bytes_acked > 1;
+    }
+    let moved = all.into_iter().filter(|(_, (_, moved))| *moved);
+    moved.map(|(token, (paths, _))| (token, paths)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_mptcp::diag::UlpInfo;
+    use braid_mptcp::socket::TcpInfo;
+
+    fn subflow(local: &str, state: u8, ack_ms: u32, data_ms: u32, unacked: u32) -> TcpSocket {
+        TcpSocket {
+            local: local.parse().unwrap(),
+            remote: "10.77.0.1:80".parse().unwrap(),
+            state,
+            inode: 0,
+            tcp: TcpInfo {
+                last_ack_recv_ms: ack_ms,
+                last_data_recv_ms: data_ms,
+                unacked,
+                min_rtt_us: ack_ms * 100,
+                ..TcpInfo::default()
+            },
+            congestion_control: "cubic".into(),
+            queued_bytes: 0,
+            send_buffer_bytes: 0,
+            receive_buffer_bytes: 0,
+            ulp: Some(UlpInfo::default()),
+        }
+    }
+
+    #[test]
+    fn any_sign_of_life_of_any_subflow_counts() {
+        let mut plain = subflow("10.77.1.2:9", 1, 0, 0, 0);
+        plain.ulp = None;
+        let all = samples(&[
+            subflow("10.77.1.2:1", 1, 900, 30, 0),
+            subflow("10.77.1.2:2", 1, 70, 800, 4),
+            subflow("10.77.2.2:1", 1, 500, 600, 0),
+            subflow("10.77.2.2:2", 2, 1, 1, 1),
+            // Given up, its end never acknowledged.
+            subflow("10.77.2.2:3", 4, 700, 800, 1),
+            plain,
+        ]);
+        let first = all[&IpAddr::from([10, 77, 1, 2])];
+        assert_eq!((first.subflows, first.quiet.as_millis()), (2, 30));
+        assert!(first.unacked && first.min_rtt == Some(Duration::from_millis(7)));
+        let second = all[&IpAddr::from([10, 77, 2, 2])];
+        assert_eq!((second.subflows, second.quiet.as_millis()), (2, 500));
+        assert!(!second.unacked);
+    }
+
+    #[test]
+    fn connections_are_told_by_where_they_are() {
+        let of = |local: &str, state, token: u32, acked| {
+            let mut s = subflow(local, state, 0, 0, 0);
+            s.ulp = Some(UlpInfo {
+                token_local: token,
+                flags: 1 << 6,
+                ..UlpInfo::default()
+            });
+            s.tcp.bytes_acked = acked;
+            s
+        };
+        let all = paths(&[
+            of("10.77.1.2:1", 1, 5, 100),
+            of("10.77.2.2:2", 2, 5, 0),
+            of("10.77.3.2:3", 7, 5, 100),
+            // Nothing moved yet but the handshake.
+            of("10.77.1.2:4", 1, 6, 1),
+            of("10.77.1.2:5", 1, 0, 100),
+        ]);
+        assert_eq!(all.keys().collect::<Vec<_>>(), [&5]);
+        let on: Vec<String> = all[&5].on.iter().map(ToString::to_string).collect();
+        assert!(all[&5].v4 && on == ["10.77.1.2", "10.77.2.2"]);
+    }
+}

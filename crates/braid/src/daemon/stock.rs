@@ -1,0 +1,92 @@
+//! Weighted round robin where the kernel has no such scheduler: see
+//! [`braid_mptcp::bpf::Wrr`].
+
+#[cfg(feature = "bpf")]
+pub(super) use braid_mptcp::bpf::{NOTE_MAX, Pins, Wrr, notes};
+#[cfg(not(feature = "bpf"))]
+pub(super) use without::{NOTE_MAX, Pins, Wrr, notes};
+
+/// Without eBPF there is none.
+#[cfg(not(feature = "bpf"))]
+mod without {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use braid_mptcp::weights::Rule;
+    use braid_mptcp::{Error, Result};
+
+    pub(in super::super) const NOTE_MAX: usize = 0;
+
+    #[derive(Debug)]
+    pub(in super::super) enum Pins {}
+
+    impl Pins {
+        pub(in super::super) fn left(_: &str) -> Result<Option<Self>> {
+            Ok(None)
+        }
+
+        pub(in super::super) fn make(_: &str) -> Result<Self> {
+            Err(lacking())
+        }
+
+        pub(in super::super) fn directory(&self) -> &Path {
+            match *self {}
+        }
+    }
+
+    pub(in super::super) fn notes(pins: &Pins) -> Vec<Vec<u8>> {
+        match *pins {}
+    }
+
+    #[derive(Debug)]
+    pub(in super::super) enum Wrr {}
+
+    fn lacking() -> Error {
+        Error::Lacking {
+            what: "this braid was built without eBPF, and this kernel has no weights".into(),
+            remedy: "build it with the feature bpf".into(),
+        }
+    }
+
+    impl Wrr {
+        pub(in super::super) fn register(_: &str) -> Result<Self> {
+            Err(lacking())
+        }
+
+        pub(in super::super) fn adopt(pins: Pins) -> Result<(Self, Vec<u8>)> {
+            match pins {}
+        }
+
+        pub(in super::super) fn pin(&mut self, _: Pins, _: &[u8]) -> Result<()> {
+            match *self {}
+        }
+
+        pub(in super::super) fn is_pinned(&self) -> bool {
+            match *self {}
+        }
+
+        pub(in super::super) fn set_note(&mut self, _: &[u8]) -> Result<()> {
+            match *self {}
+        }
+
+        pub(in super::super) fn name(&self) -> &str {
+            match *self {}
+        }
+
+        pub(in super::super) fn is_strict(&self) -> bool {
+            match *self {}
+        }
+
+        pub(in super::super) fn set_strict(&mut self, _: bool) -> Result<()> {
+            match *self {}
+        }
+
+        pub(in super::super) fn set_weights(
+            &mut self,
+            _: &[Rule],
+            _: &BTreeMap<u32, Vec<Rule>>,
+        ) -> Result<()> {
+            match *self {}
+        }
+    }
+}

@@ -1,0 +1,115 @@
+use braid_mptcp::support::Support;
+
+use super::*;
+
+/// A machine that has everything.
+fn all() -> Facts {
+    Facts {
+        support: Support {
+            kernel: "6.12.48+deb13-amd64".into(),
+            compiled: true,
+            enabled: true,
+            path_managers: vec!["kernel".into(), "userspace".into()],
+            schedulers: vec!["default".into()],
+            scheduler: Some("default".into()),
+            congestion_controls: vec!["reno".into(), "cubic".into()],
+            default_congestion_control: "cubic".into(),
+        },
+        btf: true,
+        capabilities: u64::MAX,
+        struct_ops: Trial::Works,
+        sockops: Trial::Works,
+        fmod_ret: Trial::Works,
+        bpffs: true,
+        cgroup: Trial::Works,
+        tun: Trial::Works,
+        user_namespaces: UserNamespaces::Allowed,
+        interfaces: vec![],
+        receive: None,
+        send: None,
+        stale_loss_cnt: Some(4),
+        rto_max_ms: None,
+        retries2: None,
+        daemon: Daemon::Serves(2),
+    }
+}
+
+/// The rows of `facts` that are not as they should be.
+fn flaws(facts: &Facts) -> Vec<Row> {
+    let rows = judge(facts).into_iter();
+    rows.filter(|r| r.verdict != Verdict::Ok).collect()
+}
+
+#[test]
+fn a_machine_with_everything_has_no_flaws() {
+    assert_eq!(flaws(&all()), []);
+    assert!(can_work(&all()));
+}
+
+#[test]
+fn without_mptcp_braid_cannot_work() {
+    let mut f = all();
+    f.support.enabled = false;
+    assert!(!can_work(&f));
+    assert_eq!(flaws(&f)[0].remedy, "sysctl -w net.mptcp.enabled=1");
+    f.support.compiled = false;
+    assert!(!can_work(&f));
+    let flaws = flaws(&f);
+    assert_eq!((flaws.len(), flaws[0].verdict), (1, Verdict::Missing));
+}
+
+#[test]
+fn without_ebpf_it_works_without_weights_and_says_so() {
+    let lacks = Trial::fails("no right", Some("run it as root: sudo braid ..."));
+    let f = Facts {
+        capabilities: 0,
+        btf: false,
+        struct_ops: lacks.clone(),
+        sockops: lacks.clone(),
+        fmod_ret: lacks,
+        ..all()
+    };
+    assert!(can_work(&f));
+    let flaws = flaws(&f);
+    assert_eq!(flaws.len(), 6, "{flaws:?}");
+    assert!(flaws.iter().any(|r| r.costs.contains("without weights")));
+    for row in flaws {
+        assert!(!row.costs.is_empty() && !row.remedy.is_empty(), "{row:?}");
+    }
+}
+
+#[test]
+fn one_missing_right_is_named() {
+    // All but CAP_BPF, then CAP_SYS_ADMIN, which has it within.
+    let without = !(1 << 39 | 1 << 21);
+    let f = Facts {
+        capabilities: without,
+        ..all()
+    };
+    let flaws_of = flaws(&f);
+    assert_eq!(flaws_of.len(), 1);
+    assert_eq!(flaws_of[0].found, "this process lacks CAP_BPF");
+    let f = Facts {
+        capabilities: without | 1 << 21,
+        ..all()
+    };
+    assert_eq!(flaws(&f), []);
+}
+
+#[test]
+fn old_kernels_and_absent_daemons_are_told() {
+    let mut f = all();
+    f.support.kernel = "6.1.0-48-amd64".into();
+    f.daemon = Daemon::NotRunning;
+    f.user_namespaces = UserNamespaces::SwitchedOff("a switch is off", "sysctl -w a.switch=1");
+    let all = flaws(&f);
+    let rows: Vec<_> = all.iter().map(|r| (&*r.what, r.verdict)).collect();
+    assert_eq!(
+        rows,
+        [
+            ("kernel", Verdict::Weak),
+            ("user namespaces", Verdict::Missing),
+            ("daemon", Verdict::Missing)
+        ]
+    );
+}

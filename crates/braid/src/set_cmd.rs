@@ -1,0 +1,186 @@
+//! `braid set`: changes a running daemon over its control API.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use braid_control::{Client, segment};
+use braid_core::api::{AccessChange, Priorities, Weights};
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Deserialize;
+
+use crate::daemon_error::daemon;
+
+/// `braid set`.
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// Control socket of the daemon
+    #[arg(long, value_name = "PATH", global = true, default_value = braid_control::DEFAULT_SOCKET)]
+    control: PathBuf,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Shares of accesses in what this end sends; those not named keep theirs
+    Weights {
+        /// Access and share, 0 or more: nr=30 wifi=100
+        #[arg(required_unless_present = "reset", value_name = "NAME=W", value_parser = weight)]
+        weights: Vec<(String, f64)>,
+        /// Of this connection alone, until it ends (braid status --connections)
+        #[arg(long, value_name = "TOKEN")]
+        connection: Option<u32>,
+        /// Give the connection back to the weights of all
+        #[arg(long, requires = "connection", conflicts_with = "weights")]
+        reset: bool,
+    },
+    /// Order of accesses: those of the least number carry, the others wait until all
+    /// of these have gone; those not named keep theirs
+    Priority {
+        /// Access and number, 0 to 65535, or none: nr=1 wifi=2
+        #[arg(required = true, value_name = "NAME=N", value_parser = priority)]
+        priorities: Vec<(String, Option<u16>)>,
+    },
+    /// Use an access only when no other is active, or at all times
+    Backup {
+        /// Access
+        name: String,
+        /// Only when no other is active?
+        #[arg(value_enum)]
+        on: Switch,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    /// Only when no other is active
+    On,
+    /// At all times
+    Off,
+}
+
+/// `NAME=W`.
+fn weight(text: &str) -> Result<(String, f64), String> {
+    let wrong = || format!("expected NAME=W with a number W, 0 or more, not \"{text}\"");
+    // A name may have a = in it, a number has none.
+    let (name, weight) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let weight: f64 = weight.parse().map_err(|_| wrong())?;
+    if name.is_empty() || !weight.is_finite() || weight < 0.0 {
+        return Err(wrong());
+    }
+    Ok((name.to_owned(), weight))
+}
+
+/// `NAME=N` or `NAME=none`.
+fn priority(text: &str) -> Result<(String, Option<u16>), String> {
+    let wrong = || format!("expected NAME=N with a number N, 0 to 65535, or none, not \"{text}\"");
+    let (name, number) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let number = match number {
+        "none" => None,
+        n => Some(n.parse().map_err(|_| wrong())?),
+    };
+    match name.is_empty() {
+        true => Err(wrong()),
+        false => Ok((name.to_owned(), number)),
+    }
+}
+
+/// Asks for the change, and prints how things are then.
+///
+/// # Errors
+/// No daemon serves the control socket, or it refuses.
+pub fn run(args: SetArgs) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    let mut client = Client::new(&args.control);
+    runtime.block_on(async {
+        match args.what {
+            What::Weights {
+                weights,
+                connection,
+                reset,
+            } => {
+                let change = Weights(weights.into_iter().collect::<BTreeMap<_, _>>());
+                let path = match connection {
+                    Some(token) => format!("/v1/connections/{token}/weights"),
+                    None => "/v1/weights".into(),
+                };
+                let now = match reset {
+                    true => client.delete_for::<Weights>(&path).await,
+                    false => client.put_for::<_, Weights>(&path, &change).await,
+                };
+                let now = now.map_err(daemon)?.0;
+                let all = now.iter().map(|(name, w)| format!("{name}={w}"));
+                let of = connection.map_or(String::new(), |t| format!(" of {t}"));
+                println!("weights{of}: {}", all.collect::<Vec<_>>().join(" "));
+            }
+            What::Priority { priorities } => {
+                let change = Priorities(priorities.into_iter().collect());
+                let now: Priorities = client
+                    .put_for("/v1/priorities", &change)
+                    .await
+                    .map_err(daemon)?;
+                let number = |n: &Option<u16>| n.map_or("none".into(), |n| n.to_string());
+                let all = now
+                    .0
+                    .iter()
+                    .map(|(name, n)| format!("{name}={}", number(n)));
+                println!("priority: {}", all.collect::<Vec<_>>().join(" "));
+            }
+            What::Backup { name, on } => {
+                let change = AccessChange {
+                    backup: Some(on == Switch::On),
+                    enabled: None,
+                };
+                let path = format!("/v1/accesses/{}", segment(&name));
+                let now: Now = client.put_for(&path, &change).await.map_err(daemon)?;
+                let is = if now.backup { "on" } else { "off" };
+                println!("{name}: backup {is}");
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// What is printed of an access.
+#[derive(Deserialize)]
+struct Now {
+    backup: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn weights_are_names_and_numbers() {
+        assert_eq!(weight("nr=30"), Ok(("nr".into(), 30.0)));
+        assert_eq!(weight("a=b=0.5"), Ok(("a=b".into(), 0.5)));
+        for bad in ["nr", "nr=", "=3", "nr=-1", "nr=nan", "nr=inf", "nr=3x", ""] {
+            let e = weight(bad).unwrap_err();
+            assert!(e.contains("NAME=W"), "{bad}: {e}");
+        }
+    }
+
+    #[test]
+    fn priorities_are_names_and_numbers_or_none() {
+        assert_eq!(priority("nr=1"), Ok(("nr".into(), Some(1))));
+        assert_eq!(priority("a=b=none"), Ok(("a=b".into(), None)));
+        for bad in ["nr", "nr=", "=3", "nr=-1", "nr=1.5", "nr=65536", "nr=x", ""] {
+            let e = priority(bad).unwrap_err();
+            assert!(e.contains("NAME=N"), "{bad}: {e}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_weight_is_read_back(name in "[a-z=]{1,9}", w in 0.0f64..1e9) {
+            prop_assert_eq!(weight(&format!("{name}={w}")), Ok((name, w)));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! `braid status`: what a running daemon does, over its control API.
+
+mod listed;
+mod rates;
+mod show;
+mod view;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use braid_control::Client;
+use braid_core::api::Connections;
+use braid_lab::error::LabError;
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::daemon_error::daemon;
+use crate::table::Output;
+use show::Shown;
+
+/// `braid status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Control socket of the daemon
+    #[arg(long, value_name = "PATH", default_value = braid_control::DEFAULT_SOCKET)]
+    control: PathBuf,
+    /// Show it anew every second, until interrupted
+    #[arg(long)]
+    watch: bool,
+    /// Print JSON and nothing else; with --watch, a line every second
+    #[arg(long)]
+    json: bool,
+    /// List the MPTCP connections too, with the tokens that name them
+    #[arg(long)]
+    connections: bool,
+}
+
+/// Between the two readings that rates are made of.
+const BETWEEN: Duration = Duration::from_millis(500);
+/// Between two looks of `--watch`.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// A screen of its own, without cursor; and back (xterm's control sequences).
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+/// To the first line; what is left of a line; what is left of the screen.
+const HOME: &str = "\x1b[H";
+const REST_OF_LINE: &str = "\x1b[K";
+const REST_OF_SCREEN: &str = "\x1b[J";
+
+/// Shows the state.
+///
+/// # Errors
+/// No daemon serves the control socket, or it does not answer as it should.
+pub fn run(args: &StatusArgs) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    runtime.block_on(async {
+        if args.watch {
+            watch(args).await
+        } else {
+            once(args).await
+        }
+    })
+}
+
+async fn once(args: &StatusArgs) -> Result<ExitCode> {
+    let mut daemon = Daemon::new(args);
+    daemon.look().await?;
+    tokio::time::sleep(BETWEEN).await;
+    let shown = daemon.look().await?;
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&shown)? + "\n",
+        false => shown.text(Output::detect()),
+    };
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn watch(args: &StatusArgs) -> Result<ExitCode> {
+    let mut daemon = Daemon::new(args);
+    // Said on the screen that stays, if it is not there.
+    let mut shown = daemon.look().await?;
+    let handler = |kind| signal(kind).context("receive signals");
+    let mut interrupt = handler(SignalKind::interrupt())?;
+    let mut terminate = handler(SignalKind::terminate())?;
+    let screen = (!args.json && io::stdout().is_terminal()).then(Screen::enter);
+    // The first has no rates yet: they follow sooner than the others.
+    let mut wait = BETWEEN;
+    loop {
+        let going_on = match (&screen, args.json) {
+            (Some(_), _) => print(&redrawn(&shown.text(Output::detect())))?,
+            (None, true) => print(&(serde_json::to_string(&shown)? + "\n"))?,
+            (None, false) => print(&(shown.text(Output::detect()) + "\n"))?,
+        };
+        if !going_on {
+            return Ok(ExitCode::SUCCESS);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            _ = interrupt.recv() => break,
+            _ = terminate.recv() => break,
+        }
+        wait = EVERY;
+        shown = tokio::select! {
+            shown = daemon.look() => shown?,
+            _ = interrupt.recv() => break,
+            _ = terminate.recv() => break,
+        };
+    }
+    if screen.is_some() {
+        drop(screen);
+        // The last state stays.
+        print(&shown.text(Output::detect()))?;
+    }
+    Ok(ExitCode::from(LabError::Interrupted.exit_code()))
+}
+
+/// A daemon that is looked at again and again.
+struct Daemon {
+    client: Client,
+    before: Option<Connections>,
+    list: bool,
+}
+
+impl Daemon {
+    fn new(args: &StatusArgs) -> Self {
+        Self {
+            client: Client::new(&args.control),
+            before: None,
+            list: args.connections,
+        }
+    }
+
+    async fn look(&mut self) -> Result<Shown> {
+        let view = self.client.get("/v1/status").await.map_err(daemon)?;
+        let connections = self.client.get("/v1/connections").await.map_err(daemon)?;
+        let shown = Shown::new(&view, self.before.as_ref(), &connections, self.list);
+        self.before = Some(connections);
+        Ok(shown)
+    }
+}
+
+/// A screen of its own on the terminal, left when dropped.
+struct Screen;
+
+impl Screen {
+    fn enter() -> Self {
+        let _ = print(ENTER);
+        Self
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = print(LEAVE);
+    }
+}
+
+/// Over what was there before, line by line, so that nothing flickers.
+fn redrawn(text: &str) -> String {
+    let mut out = HOME.to_owned();
+    for line in text.lines() {
+        out += line;
+        out += REST_OF_LINE;
+        out += "\r\n";
+    }
+    out + REST_OF_SCREEN
+}
+
+/// Whether somebody still reads.
+fn print(text: &str) -> Result<bool> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(e).context("write to standard output"),
+    }
+}

@@ -1,0 +1,110 @@
+//! A daemon as a process of its own, and how to talk to it.
+#![allow(dead_code)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use braid_core::api::{AccessState, Event, Events, Status};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::de::DeserializeOwned;
+
+use super::world::{Ns, eventually};
+
+pub(crate) struct Daemon {
+    pub(crate) config: PathBuf,
+    control: PathBuf,
+    child: Child,
+}
+
+impl Daemon {
+    /// Starts `braid COMMAND` in a namespace and waits until it serves.
+    pub(crate) fn start(ns: &Ns, directory: &Path, command: &str, config: &str) -> Self {
+        let file = directory.join(format!("{command}.toml"));
+        std::fs::write(&file, config).unwrap();
+        let control = directory.join(format!("{command}.sock"));
+        let mut child = ns.run(|| {
+            Command::new(env!("CARGO_BIN_EXE_braid"))
+                .arg(command)
+                .arg("--config")
+                .arg(&file)
+                .arg("--control")
+                .arg(&control)
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap()
+        });
+        let mut line = String::new();
+        let out = child.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n", "the daemon did not start");
+        Self {
+            config: file,
+            control,
+            child,
+        }
+    }
+
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> T {
+        let (head, body) = self.request("GET", path, "");
+        assert!(head.contains(" 200 "), "{path}: {head} {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// First line and body of a request's answer.
+    pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> (String, String) {
+        let mut stream = UnixStream::connect(&self.control).unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: braid\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.lines().next().unwrap().to_owned(), body.to_owned())
+    }
+
+    /// State and reason of an access.
+    pub(crate) fn state(&self, access: &str) -> (AccessState, String) {
+        let s: Status = self.get("/v1/status");
+        let a = s.accesses.into_iter().find(|a| a.name == access).unwrap();
+        (a.state, a.why)
+    }
+
+    /// Waits until the access is in this state; returns the reason.
+    pub(crate) fn becomes(&self, access: &str, wanted: AccessState) -> String {
+        eventually(&format!("{access} becomes {wanted}"), || {
+            let (state, why) = self.state(access);
+            (state == wanted).then_some(why)
+        })
+    }
+
+    /// Waits for an event that `f` takes.
+    pub(crate) fn event(&self, what: &str, f: impl Fn(&Event) -> bool) -> Event {
+        eventually(what, || {
+            self.get::<Events>("/v1/events").events.into_iter().find(&f)
+        })
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+
+    /// Ends it and says its exit status; `None` if the signal killed it.
+    pub(crate) fn end(&mut self, signal: Signal) -> Option<i32> {
+        self.signal(signal);
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

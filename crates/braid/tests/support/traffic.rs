@@ -1,0 +1,116 @@
+//! Traffic of a device that is verified, and where it runs.
+#![allow(dead_code)]
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use braid_core::api::Connections;
+use braid_mptcp::pm::{Endpoint, PathManager};
+use braid_mptcp::socket;
+
+use super::daemon::Daemon;
+use super::world::{World, ask, eventually, fetch};
+
+pub(crate) const DEVICE: &str = r#"proxy = "10.77.0.1"
+
+[manager]
+max_addresses_per_interface = 1
+
+[access.nr]
+interface = "d1"
+kind = "5g"
+
+[access.wifi]
+interface = "d2"
+kind = "wifi"
+"#;
+
+pub(crate) const PROXY: &str = "proxy = \"10.77.0.1\"
+[access.nr]
+address = \"10.77.1.0/24\"
+[access.wifi]
+address = \"10.77.2.2\"
+";
+
+pub(crate) fn endpoints(w: &World) -> Vec<Endpoint> {
+    w.device
+        .run(|| PathManager::open().unwrap().endpoints().unwrap())
+}
+
+pub(crate) fn addresses(w: &World) -> BTreeSet<IpAddr> {
+    endpoints(w).iter().map(|e| e.address).collect()
+}
+
+/// A connection that fetches all the time and verifies every byte.
+pub(crate) struct Traffic {
+    stop: Arc<AtomicBool>,
+    fetched: Arc<AtomicU64>,
+    client: JoinHandle<()>,
+    server: JoinHandle<()>,
+}
+
+impl Traffic {
+    pub(crate) fn start(w: &World, to: SocketAddr) -> Self {
+        Self::of(w, to, 400_000)
+    }
+
+    /// By so many bytes at a time.
+    pub(crate) fn of(w: &World, to: SocketAddr, bytes: u64) -> Self {
+        let listener = w.proxy.run(|| socket::listen(to, true, None).unwrap());
+        let server = w.serve(listener);
+        let mut stream: TcpStream = w
+            .device
+            .run(|| socket::connect(None, to, true, None).unwrap());
+        let stop = Arc::new(AtomicBool::new(false));
+        let fetched = Arc::new(AtomicU64::new(0));
+        let (stopped, count) = (Arc::clone(&stop), Arc::clone(&fetched));
+        let client = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                fetch(&mut stream, bytes);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            ask(&mut stream, 0);
+        });
+        Self {
+            stop,
+            fetched,
+            client,
+            server,
+        }
+    }
+
+    /// Waits until something more was fetched.
+    pub(crate) fn goes_on(&self) {
+        let before = self.fetched.load(Ordering::Relaxed);
+        eventually("data goes on", || {
+            (self.fetched.load(Ordering::Relaxed) > before + 1).then_some(())
+        });
+    }
+
+    pub(crate) fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.client.join().unwrap();
+        self.server.join().unwrap();
+    }
+}
+
+/// The local addresses of the established subflows.
+fn subflows(device: &Daemon) -> BTreeSet<IpAddr> {
+    let all: Connections = device.get("/v1/connections");
+    let mptcp = all.connections.iter().filter(|c| c.token.is_some());
+    mptcp
+        .flat_map(|c| &c.subflows)
+        .filter(|s| s.state == "established" && s.fully_established)
+        .map(|s| s.local.ip())
+        .collect()
+}
+
+pub(crate) fn runs_on(device: &Daemon, wanted: &[IpAddr]) {
+    let wanted: BTreeSet<_> = wanted.iter().copied().collect();
+    eventually(&format!("subflows on {wanted:?}"), || {
+        (subflows(device) == wanted).then_some(())
+    });
+}

@@ -1,0 +1,164 @@
+//! What daemons meet: an end by force, other configurations, garbage, paths that
+//! strip MPTCP.
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/traffic.rs"]
+mod traffic;
+#[path = "../../mptcp/tests/world/mod.rs"]
+mod world;
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{IpAddr, UdpSocket};
+
+use braid_core::api::{AccessState, EventKind, Status};
+use braid_mptcp::manage::probe::{self, Kind, Probe};
+use braid_mptcp::pm::{Endpoint, EndpointFlags, PathManager};
+use braid_mptcp::socket;
+use daemon::Daemon;
+use nix::sys::signal::Signal;
+use traffic::{DEVICE, PROXY, Traffic, addresses, endpoints, runs_on};
+use world::{World, device4, eventually, service};
+
+#[test]
+fn a_killed_daemon_is_followed_by_one_that_takes_over() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    // Somebody else's endpoint stays as it is.
+    let foreign = Endpoint::new("10.99.0.1".parse().unwrap(), None, EndpointFlags::SIGNAL);
+    w.device
+        .run(|| PathManager::open().unwrap().add(&foreign).unwrap());
+    let mut device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    w.move_to_another_network(2);
+    eventually("a rule of ours", || (w.rules_of_ours() == 1).then_some(()));
+    let traffic = Traffic::start(&w, service(80));
+    let both = [device4(1), IpAddr::from([10, 78, 2, 2])];
+    runs_on(&device, &both);
+    let before = endpoints(&w);
+    assert_eq!(device.end(Signal::SIGKILL), None);
+    traffic.goes_on();
+    assert_eq!((endpoints(&w), w.rules_of_ours()), (before.clone(), 1));
+    let mut device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    runs_on(&device, &both);
+    assert_eq!((endpoints(&w), w.rules_of_ours()), (before, 1));
+    traffic.goes_on();
+    traffic.stop();
+    assert_eq!(device.end(Signal::SIGTERM), Some(0));
+    assert_eq!(addresses(&w), BTreeSet::from([foreign.address]));
+    assert_eq!(w.rules_of_ours(), 0);
+}
+
+#[test]
+fn a_configuration_is_read_again_and_a_bad_one_changes_nothing() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let traffic = Traffic::start(&w, service(80));
+    runs_on(&device, &[device4(1), device4(2)]);
+    let configured = |n: usize| {
+        eventually("the file is read", || {
+            let all: braid_core::api::Events = device.get("/v1/events");
+            let mut read = all.events.into_iter().filter_map(|e| match e.what {
+                EventKind::Configured { error } => Some(error),
+                _ => None,
+            });
+            read.nth(n)
+        })
+    };
+    std::fs::write(&device.config, DEVICE.replace("\"d2\"", "\"d 2\"")).unwrap();
+    device.signal(Signal::SIGHUP);
+    let error = configured(0).expect("an error");
+    assert!(error.contains("up.toml:11:1:"), "{error}");
+    let s: Status = device.get("/v1/status");
+    assert_eq!(s.config_error, Some(error));
+    assert_eq!(addresses(&w), BTreeSet::from([device4(1), device4(2)]));
+
+    let other = DEVICE.replace("\"wifi\"", "\"wifi\"\nbackup = true");
+    std::fs::write(
+        &device.config,
+        other + "[access.third]\ninterface = \"wwan*\"\n",
+    )
+    .unwrap();
+    device.signal(Signal::SIGHUP);
+    assert_eq!(configured(1), None);
+    device.becomes("wifi", AccessState::Backup);
+    let why = device.becomes("third", AccessState::Down);
+    assert!(why.contains("wwan*"), "{why}");
+    let s: Status = device.get("/v1/status");
+    assert_eq!((s.config_error, s.accesses.len()), (None, 3));
+
+    let without = DEVICE.replace("[manager]", "[manager]\nignore = [\"d2\"]");
+    std::fs::write(&device.config, without).unwrap();
+    device.signal(Signal::SIGHUP);
+    assert_eq!(configured(2), None);
+    let why = device.becomes("wifi", AccessState::Ignored);
+    assert!(why.contains("`ignore`"), "{why}");
+    assert_eq!(addresses(&w), BTreeSet::from([device4(1)]));
+    runs_on(&device, &[device4(1)]);
+    traffic.goes_on();
+    traffic.stop();
+}
+
+#[test]
+fn an_access_that_strips_mptcp_is_left_to_plain_tcp() {
+    let Some(w) = World::new(1) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let _proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
+    // Beyond it stands what answers in the proxy's name and knows TCP only, as a
+    // transparent proxy of an operator does.
+    let impostor = w.add_impostor(2);
+    let plain = impostor.run(|| socket::listen(service(probe::PORT), false, None).unwrap());
+    let answering = impostor.spawn(move || {
+        let (mut stream, _) = plain.accept().unwrap();
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        stream.write_all(&byte).unwrap();
+    });
+    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let why = device.becomes("wifi", AccessState::Stripped);
+    assert!(why.contains("plain TCP only"), "{why}");
+    answering.join().unwrap();
+    assert_eq!(device.state("nr").0, AccessState::Active);
+    assert_eq!(addresses(&w), BTreeSet::from([device4(1)]));
+    let traffic = Traffic::start(&w, service(80));
+    traffic.goes_on();
+    runs_on(&device, &[device4(1)]);
+    traffic.stop();
+}
+
+#[test]
+fn garbage_at_the_probe_port_is_not_answered() {
+    let Some(w) = World::new(1) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let _proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
+    w.device.run(|| {
+        let socket = UdpSocket::bind((device4(1), 0)).unwrap();
+        socket.connect(service(probe::PORT)).unwrap();
+        let good = Probe {
+            kind: Kind::Request,
+            session: 3,
+            number: 4,
+            sent_ns: 5,
+        };
+        let mut wrong = good.emit();
+        wrong[5] = 2;
+        let long = [&good.emit()[..], b"more"].concat();
+        for garbage in [
+            &b""[..],
+            b"x",
+            &[0xff; 1400],
+            &wrong,
+            &long,
+            &good.emit()[..31],
+        ] {
+            socket.send(garbage).unwrap();
+        }
+        socket.send(&good.emit()).unwrap();
+        // What comes first is the answer to the good one.
+        let mut buffer = [0; 2000];
+        let n = socket.recv(&mut buffer).unwrap();
+        assert_eq!(Probe::parse(&buffer[..n]), Some(good.response()));
+        assert_eq!(n, probe::LEN);
+    });
+}
