@@ -2,10 +2,10 @@
 
 use nix::errno::Errno;
 
-use super::outbox::Outbox;
+use super::outbox::{Outbox, parts};
 use super::packet::MAX_HEADER;
 use super::port::Port;
-use super::segment::{Checksums, HeaderBuf};
+use super::segment::HeaderBuf;
 use super::vnet::{ETHERNET_LEN, VNET_LEN};
 
 /// A packet to write.
@@ -43,12 +43,7 @@ impl Outbox {
             if let Some(capture) = &mut self.capture {
                 capture.record(held.link, held, span, at - now);
             }
-            let step = match self.checksums {
-                Checksums::Partial => span.packets(),
-                Checksums::Complete => 1,
-            };
-            for first in (span.first..span.end).step_by(step.max(1) as usize) {
-                let end = first + step;
+            for (first, end) in parts(span, self.checksums) {
                 let (from, to) = (ports[link.from].framing(), ports[link.to].framing());
                 let p = &held.packet;
                 let mut headers = [0; MAX_HEADER + ETHERNET_LEN];

@@ -172,18 +172,25 @@ impl Outbox {
             if let Some(capture) = &mut self.capture {
                 capture.record(held.link, held, span, 0);
             }
-            match self.checksums {
-                Checksums::Partial => writer.write(held, (span.first, span.end), link),
-                Checksums::Complete => {
-                    for i in span.first..span.end {
-                        writer.write(held, (i, i + 1), link);
-                    }
-                }
+            for part in parts(span, self.checksums) {
+                writer.write(held, part, link);
             }
         }
         self.buffers.release(span.id, span.packets());
         Some(port.unwrap_or(usize::MAX))
     }
+}
+
+/// The packets of `span` that are written together, first and end: those with
+/// complete checksums one by one.
+pub(super) fn parts(span: Span, checksums: Checksums) -> impl Iterator<Item = (u32, u32)> {
+    let step = match checksums {
+        Checksums::Partial => span.packets().max(1),
+        Checksums::Complete => 1,
+    };
+    (span.first..span.end)
+        .step_by(step as usize)
+        .map(move |first| (first, first + step))
 }
 
 struct Since<'a> {
