@@ -115,8 +115,19 @@ pub struct CaseResult {
     /// Whether every payload byte received was the one sent; `None` when the
     /// payload was not ours to verify (a user's command).
     pub intact: Option<bool>,
+    /// Times that an end dropped data that lay beyond the window it had announced
+    /// (`MPTcpExt.NoDSSInWindow`, both ends together).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_overruns: Option<u64>,
+    /// Pieces that MPTCP sent again (`MPTcpExt.MPTCPRetrans`, both ends together).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reinjections: Option<u64>,
     /// CPU time of the traffic processes and, in-kernel, of all softirq work, s.
     pub cpu_seconds: f64,
+    /// CPU time of the whole machine in the measured time, whoever used it, s;
+    /// `None` on the virtual clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_cpu_seconds: Option<f64>,
     /// Late wake-ups of the emulator during this case.
     pub host: Host,
     /// Video sessions: number of stalls.

@@ -9,7 +9,7 @@ use braid_core::api::WrrMode;
 use braid_lab::scenario::{
     Action, Case, Diagnostic, Engine, Overrides, Scenario, Traffic, shipped,
 };
-use braid_lab::topology::TCP_WMEM;
+use braid_mptcp::buffers::TCP_WMEM;
 use braid_radio::model::{LinkChange, LossSpec, QueueSpec, RateSpec};
 use proptest::prelude::*;
 

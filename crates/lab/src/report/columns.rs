@@ -39,7 +39,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    fn new(main: impl Into<String>) -> Self {
+    pub(super) fn new(main: impl Into<String>) -> Self {
         Self {
             main: main.into(),
             paper: None,
@@ -55,13 +55,13 @@ impl Text {
         Self::new("")
     }
 
-    fn tone(mut self, tone: Tone) -> Self {
+    pub(super) fn tone(mut self, tone: Tone) -> Self {
         self.tone = tone;
         self
     }
 
     /// Median, the paper's number, the range over repeats.
-    fn spread(s: Option<Spread>, paper: Option<f64>) -> Self {
+    pub(super) fn spread(s: Option<Spread>, paper: Option<f64>) -> Self {
         Self {
             paper: paper.map(short),
             range: s.and_then(range),
@@ -285,6 +285,10 @@ pub(crate) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
             c.paper("gap_ms"),
         ))
     });
+    add("window\noverruns", "windows overrun", 1, Right, &|c| {
+        let s = c.spread(|r| r.window_overruns.map(|n| n as f64))?;
+        (s.max > 0.0).then(|| Text::spread(Some(s), None).tone(Tone::Bad))
+    });
     add("sent again\nsame / other", "sent again", 8, Right, &|c| {
         let of = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| human_bytes(v as u64));
         let same = c.median(|r| r.retransmitted_bytes.map(|b| b as f64));
@@ -339,52 +343,6 @@ fn share(c: &Case<'_>, order: &[String], packets: bool) -> Option<Text> {
             .collect(),
         ..Text::list(ours)
     })
-}
-
-/// The table of outages: a row for each case and access that had any.
-pub(crate) fn recoveries(cases: &[Case<'_>], order: &[String]) -> Option<Vec<Column>> {
-    let mut rows: Vec<[Text; 6]> = Vec::new();
-    for c in cases {
-        for a in order {
-            let all: Vec<_> = c.recoveries().filter(|r| r.access == *a).collect();
-            if all.is_empty() {
-                continue;
-            }
-            let back = Spread::of(all.iter().filter_map(|r| r.reuse_ms));
-            let gap = Spread::of(all.iter().filter_map(|r| r.gap_ms));
-            let never = all.iter().filter(|r| r.reuse_ms.is_none()).count();
-            rows.push([
-                Text::new(plain(c.name)),
-                Text::new(plain(a)),
-                Text::new(all.len().to_string()),
-                Text::spread(back, c.paper(&format!("recoveries.{a}.reuse_ms"))),
-                Text::new(never.to_string()).tone(if never > 0 { Tone::Bad } else { Tone::Plain }),
-                Text::spread(gap, None),
-            ]);
-        }
-    }
-    if rows.is_empty() {
-        return None;
-    }
-    let titles = [
-        ("case", Align::Left),
-        ("access", Align::Left),
-        ("outages", Align::Right),
-        ("used again\nafter ms", Align::Right),
-        ("not used\nagain", Align::Right),
-        ("gap seen\nms", Align::Right),
-    ];
-    let columns = titles
-        .into_iter()
-        .enumerate()
-        .map(|(i, (title, align))| Column {
-            title: title.to_owned(),
-            label: "",
-            rank: 0,
-            align,
-            cells: rows.iter().map(|r| r[i].clone()).collect(),
-        });
-    Some(columns.collect())
 }
 
 /// A number of the paper with the name and unit of its field.

@@ -13,6 +13,8 @@ mod notes;
 #[cfg(feature = "report")]
 mod numbers;
 #[cfg(feature = "report")]
+mod outages;
+#[cfg(feature = "report")]
 pub mod table;
 
 #[cfg(feature = "report")]

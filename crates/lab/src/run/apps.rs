@@ -120,7 +120,7 @@ impl Apps {
                     transport,
                     case,
                 );
-                spec.cc = of_kernel(context, case.cc.as_deref());
+                spec.cc = context.controls.of_case(case).map(str::to_owned);
                 spec.warmup = case.warmup;
                 spec.seed = context.scenario.seed;
                 let slowest = case
@@ -215,19 +215,13 @@ impl Apps {
     }
 }
 
-/// The congestion control `cc` by the kernel's name.
-fn of_kernel(context: &Context<'_>, cc: Option<&str>) -> Option<String> {
-    cc.map(|cc| context.controls.of_kernel(cc).to_owned())
-}
-
 async fn bystanders(context: &Context<'_>, case: &Case, topology: &Topology) -> Result<Vec<App>> {
     let mut apps = Vec::new();
     let mut port = PORT;
     for b in &case.bystanders {
         let Some(traffic) = &b.traffic else { continue };
-        for i in 1..=b.count {
+        for name in b.devices() {
             port += 1;
-            let name = format!("{}-{i}", b.name);
             let from = topology
                 .device(&name)
                 .context("the topology lacks a bystander")?;
@@ -242,7 +236,7 @@ async fn bystanders(context: &Context<'_>, case: &Case, topology: &Topology) -> 
                 transport,
                 case,
             );
-            spec.cc = of_kernel(context, b.cc.as_deref());
+            spec.cc = (b.cc.as_deref()).map(|cc| context.controls.of_kernel(cc).to_owned());
             // Until after the end of what is measured.
             spec.duration += Duration::from_secs(5);
             let first = from.accesses.first().map(|a| a.device.addr);

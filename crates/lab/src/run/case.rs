@@ -11,7 +11,7 @@ use super::ends::Ends;
 use super::events::Schedule;
 use super::radio::Radio;
 use super::sampler::Sampler;
-use super::{Context, DEVICE, Progress, result};
+use super::{Context, DEVICE, Progress, counted, cpu, result};
 use crate::error::LabError;
 use crate::scenario::{Case, Engine, Traffic};
 use crate::summary::{CaseResult, EventRow, TimelineRow};
@@ -95,11 +95,15 @@ impl Stage<'_, '_> {
             .await?;
 
         let stats = self.radio.stats().await?;
-        sampler.tick(now(), &stats, None, &schedule.weights);
+        sampler.tick(now(), &stats, None, &schedule.weights, self.cpu());
         let counters = self.ends.counters().await;
         for (end, counters) in &counters {
-            let _ = self.context.log.line(&result::counters_line(end, counters));
+            let _ = self
+                .context
+                .log
+                .line(&counted::counters_line(end, counters));
         }
+        let slow = self.ends.slow_accesses(case).await;
         let traffic = apps.finish()?;
         let inputs = result::Inputs {
             case,
@@ -117,6 +121,15 @@ impl Stage<'_, '_> {
             .await
             .context("read the emulator's counters")?;
         result.notes.extend(self.topology.notes.iter().cloned());
+        result.notes.extend(slow);
+        if self.context.controls.stands_in(case) {
+            result.cc = Some("wrr".into());
+            if let Some(cc) = &case.cc {
+                result.notes.push(format!(
+                    "on this kernel weights take the place of the congestion control {cc}"
+                ));
+            }
+        }
         let mut events = schedule.rows();
         events.extend(result::pauses(case, self.repeat, &stats));
         events.sort_by(|a, b| a.t_s.total_cmp(&b.t_s));
@@ -125,6 +138,11 @@ impl Stage<'_, '_> {
             timeline: sampler.into_rows(),
             events,
         })
+    }
+
+    /// What the machine has used; inside of a guest there is none that counts.
+    fn cpu(&self) -> Option<f64> {
+        (!self.context.simulated).then(cpu::busy_seconds).flatten()
     }
 
     /// Samples and carries out events until the traffic has reported.
@@ -155,7 +173,7 @@ impl Stage<'_, '_> {
             if t >= next_tick {
                 let stats = self.radio.stats().await?;
                 let facts = self.ends.connections(self.case).await;
-                sampler.tick(t, &stats, facts.as_ref(), &weights);
+                sampler.tick(t, &stats, facts.as_ref(), &weights, self.cpu());
                 progress.elapsed(t.since(self.start));
                 while next_tick <= t {
                     next_tick += TICK;
@@ -192,9 +210,9 @@ fn topology_spec(context: &Context<'_>, case: &Case) -> TopologySpec {
         accesses: mine,
     }];
     for b in &case.bystanders {
-        for i in 1..=b.count {
+        for name in b.devices() {
             devices.push(DeviceSpec {
-                name: format!("{}-{i}", b.name),
+                name,
                 accesses: accesses(&b.accesses),
             });
         }
@@ -210,15 +228,14 @@ fn topology_spec(context: &Context<'_>, case: &Case) -> TopologySpec {
         .prefix
         .and_then(|(addr, len)| ipnet::IpNet::new(addr, len).ok());
     spec.mtu = network.mtu;
-    spec.tcp_rmem = network.tcp_rmem;
-    spec.tcp_wmem = network.tcp_wmem;
+    spec.tcp_rmem = case.tcp_rmem.unwrap_or(network.tcp_rmem);
+    spec.tcp_wmem = case.tcp_wmem.unwrap_or(network.tcp_wmem);
     spec.ports = context.options.ports;
-    if let (Traffic::Command { .. }, Some(cc)) = (&case.traffic, &case.cc) {
+    let cc = context.controls.of_case(case);
+    if let (Traffic::Command { .. }, Some(cc)) = (&case.traffic, cc) {
         // A command's sockets are not ours to set, but their default is.
-        spec.sysctls.insert(
-            "net.ipv4.tcp_congestion_control".into(),
-            context.controls.of_kernel(cc).to_owned(),
-        );
+        spec.sysctls
+            .insert("net.ipv4.tcp_congestion_control".into(), cc.to_owned());
     }
     spec
 }

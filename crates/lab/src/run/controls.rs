@@ -1,15 +1,22 @@
-//! The congestion controls of a run: those that the kernel has, and the coupled
-//! ones as eBPF programs where it lacks them.
+//! The congestion controls and schedulers of a run: those that the kernel has,
+//! and what stands in for them as eBPF programs where it lacks them.
 
 use std::collections::BTreeMap;
 
 #[cfg(feature = "bpf")]
 use braid_mptcp::bpf;
 use braid_mptcp::support::Support;
+use braid_mptcp::weights;
+
+use crate::scenario::Case;
+
+/// The scheduler of Braid's kernel that one access's backup flags amount to.
+const STANDBY: &str = "active-standby";
 
 /// What was registered for this run; gone from the kernel with it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Controls {
+    support: Support,
     #[cfg(feature = "bpf")]
     ours: BTreeMap<String, bpf::Registered>,
     #[cfg(not(feature = "bpf"))]
@@ -17,12 +24,19 @@ pub(super) struct Controls {
 }
 
 impl Controls {
+    pub(super) fn new(support: Support) -> Self {
+        Self {
+            support,
+            ours: BTreeMap::new(),
+        }
+    }
+
     /// Sees to it that there is a congestion control `name`.
     ///
     /// # Errors
     /// There is none, and none that Braid brings.
-    pub(super) fn require(&mut self, name: &str, support: &Support) -> braid_mptcp::Result<()> {
-        let missing = support.require_congestion_control(name);
+    pub(super) fn require(&mut self, name: &str) -> braid_mptcp::Result<()> {
+        let missing = self.support.require_congestion_control(name);
         if missing.is_ok() || self.ours.contains_key(name) {
             return Ok(());
         }
@@ -37,6 +51,42 @@ impl Controls {
         missing
     }
 
+    /// Whether there is a scheduler `name`; the engine's ends bring weighted
+    /// round robin themselves.
+    ///
+    /// # Errors
+    /// There is none, and none that Braid brings.
+    pub(super) fn require_scheduler(&self, name: &str) -> braid_mptcp::Result<()> {
+        match self.support.require_scheduler(name) {
+            #[cfg(feature = "bpf")]
+            Err(_) if stands_in_for(name) => bpf::require(),
+            Err(_) if name == STANDBY => Ok(()),
+            own => own,
+        }
+    }
+
+    /// Whether a congestion control of ours stands in for the scheduler of `case`.
+    pub(super) fn stands_in(&self, case: &Case) -> bool {
+        let scheduler = case.scheduler.as_deref().unwrap_or("default");
+        self.support.require_scheduler(scheduler).is_err() && stands_in_for(scheduler)
+    }
+
+    /// Whether the order of accesses, by MP_PRIO, stands in for the scheduler of
+    /// `case`.
+    pub(super) fn orders(&self, case: &Case) -> bool {
+        let standby = case.scheduler.as_deref() == Some(STANDBY);
+        standby && self.support.require_scheduler(STANDBY).is_err()
+    }
+
+    /// What the kernel calls the congestion control of `case`'s sockets; `None`:
+    /// that of their namespace, which is what stands in for the scheduler.
+    pub(super) fn of_case<'a>(&'a self, case: &'a Case) -> Option<&'a str> {
+        if self.stands_in(case) {
+            return None;
+        }
+        case.cc.as_deref().map(|cc| self.of_kernel(cc))
+    }
+
     /// What the kernel calls the one that a scenario calls `name`.
     pub(super) fn of_kernel<'a>(&'a self, name: &'a str) -> &'a str {
         #[cfg(feature = "bpf")]
@@ -45,4 +95,9 @@ impl Controls {
         }
         name
     }
+}
+
+/// Whether Braid has this scheduler by eBPF.
+fn stands_in_for(scheduler: &str) -> bool {
+    cfg!(feature = "bpf") && weights::are_pacing(scheduler)
 }

@@ -2,16 +2,22 @@
 //! through their control sockets.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use braid_core::api::{AccessChange, Connections, Counters, SchedulerChange, Weights};
-use serde_json::json;
+use braid_control::Client;
+use braid_core::api::{
+    AccessChange, Connections, Counters, Event, EventKind, Events, Priorities, Role,
+    SchedulerChange, Weights,
+};
+use indexmap::IndexMap as Map;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::Context;
 use super::DEVICE;
 use super::child::{Lines, log_sink, wait_ready, write_json};
-use super::client::Client;
 use crate::error::LabError;
 use crate::scenario::{Case, Direction, Engine, PathManager};
 use crate::topology::{Access, Child, Device, Namespace, Spawn, Topology};
@@ -20,6 +26,18 @@ struct End {
     // Kept for its drop, which ends the process.
     _child: Child,
     client: Client,
+}
+
+/// What a daemon is told.
+#[derive(Serialize)]
+struct Config {
+    engine: &'static str,
+    proxy: IpAddr,
+    manager: Value,
+    buffers: Value,
+    scheduler: Value,
+    /// In the order of preference.
+    access: Map<String, Value>,
 }
 
 /// Both ends.
@@ -40,39 +58,56 @@ impl Ends {
         let device = topology
             .device(DEVICE)
             .ok_or_else(|| anyhow::anyhow!("the topology lacks its device"))?;
-        let at_device: Vec<_> = device
+        let backup = |name: &str| case.accesses.iter().any(|s| s.name == name && s.backup);
+        let at_device: Map<_, _> = device
+            .accesses
+            .iter()
+            .map(|a| (a.name.clone(), at_the_device(a, backup(&a.name))))
+            .collect();
+        let at_proxy: Map<_, _> = device
             .accesses
             .iter()
             .map(|a| {
-                let backup = case.accesses.iter().any(|s| s.name == a.name && s.backup);
-                json!({
-                    "name": a.name, "kind": a.kind, "interface": a.device.name,
-                    "address": a.device.addr, "backup": backup,
-                })
+                let what = json!({ "kind": a.kind, "address": a.device.addr });
+                (a.name.clone(), what)
             })
             .collect();
-        let at_proxy: Vec<_> = device
-            .accesses
-            .iter()
-            .map(|a| json!({ "name": a.name, "kind": a.kind, "address": a.device.addr }))
-            .collect();
+        // What the namespaces have been given.
+        let network = &context.scenario.network;
+        let buffers = json!({ "tcp_rmem": network.tcp_rmem, "tcp_wmem": network.tcp_wmem });
         let engine = case.engine.as_str();
-        let others = others(case, topology);
+        let others = others(case, topology, &buffers);
         let at_the_proxy = if others.is_empty() { engine } else { "mptcp" };
-        let proxy = json!({ "role": "proxy", "engine": at_the_proxy, "accesses": at_proxy });
+        let proxy = Config {
+            engine: at_the_proxy,
+            proxy: topology.service,
+            manager: json!({}),
+            buffers: buffers.clone(),
+            scheduler: not_pinned(),
+            access: at_proxy,
+        };
         // A connection cannot return to the access it began on with a full mesh
         // (see docs/mptcp.md); with one proxy address both give the same subflows.
-        let full_mesh = case.path_manager == PathManager::Kernel;
-        let cpe = json!({
-            "role": "device", "engine": engine, "proxy": topology.service,
-            "full_mesh": full_mesh, "accesses": at_device,
-        });
+        let mesh = match case.path_manager {
+            PathManager::Kernel => "full",
+            PathManager::Notified | PathManager::Braid => "pairs",
+        };
+        let recover = case.path_manager == PathManager::Braid;
+        let cpe = Config {
+            engine,
+            proxy: topology.service,
+            manager: json!({ "recover": recover, "mesh": mesh }),
+            buffers: buffers.clone(),
+            scheduler: not_pinned(),
+            access: at_device,
+        };
         // The proxy first: it has to allow what the device will join.
-        let proxy = start(context, "proxy", &topology.proxy, &proxy).await?;
-        let device = start(context, DEVICE, &device.namespace, &cpe).await?;
+        let proxy = start(context, Role::Proxy, "proxy", &topology.proxy, &proxy).await?;
+        let device = start(context, Role::Device, DEVICE, &device.namespace, &cpe).await?;
         let mut started = Vec::new();
         for (other, config) in others {
-            started.push(start(context, &other.name, &other.namespace, &config).await?);
+            let at = &other.namespace;
+            started.push(start(context, Role::Device, &other.name, at, &config).await?);
         }
         let accesses = case.accesses.iter().map(|a| a.name.clone()).collect();
         let mut ends = Self {
@@ -81,8 +116,22 @@ impl Ends {
             accesses,
             _others: started,
         };
-        ends.schedule(case).await?;
+        if context.controls.orders(case) {
+            ends.order(case).await?;
+        } else {
+            ends.schedule(case).await?;
+        }
         Ok(ends)
+    }
+
+    /// One access carries, the next waits for it to go, and so on; backups last.
+    async fn order(&mut self, case: &Case) -> Result<()> {
+        let (waiting, first): (Vec<_>, Vec<_>) = case.accesses.iter().partition(|a| a.backup);
+        let all = first.into_iter().chain(waiting).zip(1..);
+        let order = all.map(|(a, n)| (a.name.clone(), Some(n))).collect();
+        let api = &mut self.device.client;
+        api.put("/v1/priorities", &Priorities(order)).await?;
+        Ok(())
     }
 
     /// Sets scheduler and weights at both ends: each sends something.
@@ -136,12 +185,27 @@ impl Ends {
         self.device
             .client
             .put(&format!("/v1/accesses/{access}"), &change)
-            .await
+            .await?;
+        Ok(())
     }
 
     /// Subflow facts of the sender; `None` when it does not answer.
     pub(super) async fn connections(&mut self, case: &Case) -> Option<Connections> {
         self.sender(case).client.get("/v1/connections").await.ok()
+    }
+
+    /// What the sender has to say about accesses that limit the sum.
+    pub(super) async fn slow_accesses(&mut self, case: &Case) -> Vec<String> {
+        if case.engine != Engine::Mptcp {
+            return vec![];
+        }
+        let events = self.sender(case).client.get::<Events>("/v1/events").await;
+        let all = events.map(|e| e.events).unwrap_or_default();
+        let note = |e: Event| match (e.access, e.what) {
+            (Some(access), EventKind::AccessSlow { why }) => Some(format!("{access}: {why}")),
+            _ => None,
+        };
+        all.into_iter().filter_map(note).collect()
     }
 
     /// Kernel counters of device and proxy, those that answer, by name.
@@ -157,31 +221,47 @@ impl Ends {
 }
 
 /// The bystanders that use MPTCP, with what their ends are told.
-fn others<'a>(case: &Case, topology: &'a Topology) -> Vec<(&'a Device, serde_json::Value)> {
+fn others<'a>(case: &Case, topology: &'a Topology, buffers: &Value) -> Vec<(&'a Device, Config)> {
     let users = case.bystanders.iter().filter(|b| b.mptcp);
-    let names = users.flat_map(|b| (1..=b.count).map(|i| format!("{}-{i}", b.name)));
+    let names = users.flat_map(|b| b.devices());
     let devices = names.filter_map(|n| topology.device(&n));
     let config = |d: &Device| {
-        let access = |a: &Access| {
-            json!({
-                "name": a.name, "kind": a.kind, "interface": a.device.name,
-                "address": a.device.addr,
-            })
-        };
-        let accesses: Vec<_> = d.accesses.iter().map(access).collect();
-        json!({
-            "role": "device", "engine": "mptcp", "proxy": topology.service,
-            "full_mesh": true, "accesses": accesses,
-        })
+        let accesses: Map<_, _> = d
+            .accesses
+            .iter()
+            .map(|a| (a.name.clone(), at_the_device(a, false)))
+            .collect();
+        Config {
+            engine: "mptcp",
+            proxy: topology.service,
+            manager: json!({ "recover": false, "mesh": "full" }),
+            buffers: buffers.clone(),
+            scheduler: not_pinned(),
+            access: accesses,
+        }
     };
     devices.map(|d| (d, config(d))).collect()
 }
 
+/// What a run sets ends with it, however it ends.
+fn not_pinned() -> Value {
+    json!({ "pin": false })
+}
+
+/// An access as its device's daemon is told of it.
+fn at_the_device(a: &Access, backup: bool) -> Value {
+    json!({
+        "kind": a.kind, "interface": a.device.name,
+        "address": a.device.addr, "backup": backup,
+    })
+}
+
 async fn start(
     context: &Context<'_>,
+    role: Role,
     name: &str,
     namespace: &Namespace,
-    config: &serde_json::Value,
+    config: &Config,
 ) -> Result<End> {
     let dir = context.run.dir();
     let (file, socket): (PathBuf, PathBuf) = (
@@ -196,7 +276,10 @@ async fn start(
         format!("end of {name}"),
         &context.options.braid,
     )
-    .arg("__end")
+    .arg(match role {
+        Role::Device => "up",
+        Role::Proxy => "proxy",
+    })
     .arg("--config")
     .arg(&file)
     .arg("--control")

@@ -186,7 +186,7 @@ impl Schedule {
     /// Tells the device's end that an access came or went.
     async fn tell(&self, ends: &mut Ends, access: &str, enabled: bool) -> Result<()> {
         match self.case.path_manager {
-            PathManager::Kernel => Ok(()),
+            PathManager::Kernel | PathManager::Braid => Ok(()),
             PathManager::Notified => ends.enable(access, enabled).await,
         }
     }

@@ -5,10 +5,13 @@
 
 mod app;
 mod apps;
+#[cfg(feature = "report")]
+mod best;
 mod case;
 mod child;
-mod client;
 mod controls;
+mod counted;
+mod cpu;
 mod ends;
 mod events;
 pub mod guest;
@@ -30,7 +33,6 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use tokio::sync::watch;
 
-pub use client::Client;
 pub use progress::{Progress, for_terminal, silent};
 #[cfg(feature = "report")]
 pub use real::run;

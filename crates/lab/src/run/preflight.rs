@@ -13,18 +13,20 @@ const OWN: [&str; 4] = ["lia", "olia", "balia", "wvegas"];
 /// controls that the kernel lacks.
 pub(super) fn preflight(scenario: &Scenario) -> Result<Controls, LabError> {
     let support = Support::detect();
-    let mut controls = Controls::default();
+    let mut controls = Controls::new(support.clone());
     let mptcp = |c: &Case| c.engine == Engine::Mptcp || c.bystanders.iter().any(|b| b.mptcp);
     if scenario.cases.iter().any(mptcp) {
         support.require().map_err(missing)?;
     }
     for case in &scenario.cases {
         if let Some(name) = &case.scheduler {
-            support.require_scheduler(name).map_err(missing)?;
+            controls.require_scheduler(name).map_err(missing)?;
         }
         let others = case.bystanders.iter().filter(|b| b.count > 0);
-        for cc in case.cc.iter().chain(others.filter_map(|b| b.cc.as_ref())) {
-            controls.require(cc, &support).map_err(missing)?;
+        let unused = case.cc.is_some() && controls.of_case(case).is_none();
+        let own = case.cc.iter().filter(|_| !unused);
+        for cc in own.chain(others.filter_map(|b| b.cc.as_ref())) {
+            controls.require(cc).map_err(missing)?;
         }
     }
     Ok(controls)

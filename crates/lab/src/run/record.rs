@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::case::Measured;
-use super::{RunOptions, result};
+use super::{RunOptions, best, result};
 use crate::error::LabError;
 use crate::report::files::Rows;
 use crate::report::{FilesError, RunDir, RunLog};
@@ -67,7 +67,7 @@ impl Record {
         self.events.append(&measured.events).map_err(files_error)?;
         self.summary.cases.push(measured.result);
         self.summary.host = host(&self.summary.cases);
-        result::add_best_single(&mut self.summary.cases, &self.cases);
+        best::add_best_single(&mut self.summary.cases, &self.cases);
         self.dir
             .write_summary(&self.summary)
             .map_err(files_error)

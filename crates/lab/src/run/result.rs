@@ -10,12 +10,13 @@ use braid_core::overhead::Transport;
 use braid_radio::emulator::api::Stats;
 
 use super::apps::Traffics;
+use super::counted;
 use super::events::{Outage, Schedule};
 use super::radio::Radio;
 use super::sampler::{Sampler, data_links};
 use crate::scenario::{Case, Engine, Traffic};
 use crate::summary::{CaseResult, EventRow, Host, MediumUse, Recovery};
-use crate::traffic::TrafficReport;
+use crate::traffic::{MOST_LISTED, TrafficReport};
 
 /// Everything that was measured.
 pub(super) struct Inputs<'a> {
@@ -29,17 +30,6 @@ pub(super) struct Inputs<'a> {
     pub(super) counters: &'a [(&'static str, Counters)],
     pub(super) ipv6: bool,
     pub(super) mtu: u32,
-}
-
-/// For the run log: what the kernel counted of TCP and Multipath TCP.
-pub(super) fn counters_line(end: &str, counters: &Counters) -> String {
-    let mut line = format!("counters of {end}:");
-    for (name, value) in &counters.counters {
-        if name.starts_with("MPTcpExt.") || name.starts_with("TcpExt.") {
-            line += &format!(" {name}={value}");
-        }
-    }
-    line
 }
 
 /// A row with what is known before the case has run.
@@ -123,7 +113,9 @@ pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult
         late_wakes: i.stats.lateness.late_wakes,
         max_late_ms: i.stats.lateness.max_wake_us / 1e3,
     };
+    r.machine_cpu_seconds = i.sampler.machine_cpu(from, to);
     notes(&mut r, i, receiver, sender);
+    counted::add(&mut r, i.counters);
     Ok(r)
 }
 
@@ -168,11 +160,10 @@ fn others(r: &mut CaseResult, i: &Inputs<'_>, from: Time, to: Time) {
     }
     for b in &i.case.bystanders {
         let Some(traffic) = &b.traffic else { continue };
-        let mptcp = b.mptcp;
-        for n in 1..=b.count {
-            let name = format!("{}-{n}", b.name);
+        let payload = payload(i, traffic, b.mptcp);
+        for name in b.devices() {
             let ip = bytes.get(&name).copied().unwrap_or_default();
-            let mbps = ip as f64 * 8.0 * payload(i, traffic, mptcp) / span.as_secs_f64() / 1e6;
+            let mbps = ip as f64 * 8.0 * payload / span.as_secs_f64() / 1e6;
             r.others_mbps.insert(name, mbps);
         }
     }
@@ -286,15 +277,9 @@ fn notes(
     if receiver.is_some_and(|rec| rec.window_bytes_received == 0) && r.failed.is_none() {
         r.failed = Some("nothing was received in the measured time".into());
     }
-    // The receiver counts it, and that can be either end.
-    let stuck: u64 = i
-        .counters
-        .iter()
-        .filter_map(|(_, c)| c.counters.get("MPTcpExt.NoDSSInWindow"))
-        .sum();
-    if stuck > 0 {
+    if receiver.is_some_and(|rec| rec.gaps.len() >= MOST_LISTED) {
         r.notes.push(format!(
-            "receive window overrun {stuck} times (NoDSSInWindow)"
+            "more than {MOST_LISTED} gaps above 50 ms: outages after those have none"
         ));
     }
     let io = i
@@ -326,105 +311,9 @@ pub(super) fn pauses(case: &Case, repeat: u32, stats: &Stats) -> Vec<EventRow> {
         .collect()
 }
 
-/// Sets the best single path of every multipath result: plain TCP in the same
-/// variant, with the same traffic and congestion control, on one of its
-/// accesses, in this run. Repeats are compared with the same repeat.
-#[cfg(feature = "report")]
-pub(super) fn add_best_single(results: &mut [CaseResult], cases: &[Case]) {
-    let of = |name: &str| cases.iter().find(|c| c.name == name);
-    let singles: Vec<(usize, f64)> = results
-        .iter()
-        .enumerate()
-        .filter(|(_, r)| r.engine == "tcp" && r.failed.is_none())
-        .map(|(i, r)| (i, r.goodput_mbps))
-        .collect();
-    for k in 0..results.len() {
-        let Some(mine) = of(&results[k].name).filter(|c| c.engine == Engine::Mptcp) else {
-            continue;
-        };
-        let best = singles
-            .iter()
-            .filter(|(i, _)| results[*i].repeat == results[k].repeat)
-            .filter(|(i, _)| {
-                of(&results[*i].name).is_some_and(|c| {
-                    c.variant == mine.variant
-                        && c.traffic == mine.traffic
-                        && c.cc == mine.cc
-                        && c.events == mine.events
-                        && matches!(&c.engine, Engine::Tcp { access } if mine.accesses.iter().any(|a| a.name == *access))
-                })
-            })
-            .map(|s| s.1)
-            .reduce(f64::max);
-        results[k].best_single_mbps = best;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Overrides, Scenario};
-    use std::path::Path;
-
-    const TEXT: &str = r#"
-name = "t"
-duration = "2 s"
-[access.a]
-kind = "5g"
-down = { rate = "10 Mbit/s" }
-[access.b]
-kind = "wifi"
-down = { rate = "20 Mbit/s" }
-[[case]]
-name = "a"
-engine = "tcp"
-access = "a"
-cc = "reno"
-traffic = "bulk"
-[[case]]
-name = "b"
-engine = "tcp"
-access = "b"
-cc = "reno"
-traffic = "bulk"
-[[case]]
-name = "other cc"
-engine = "tcp"
-access = "b"
-cc = "cubic"
-traffic = "bulk"
-[[case]]
-name = "m"
-engine = "mptcp"
-cc = "reno"
-traffic = "bulk"
-"#;
-
-    #[test]
-    fn best_single_is_of_the_same_kind() {
-        let s = Scenario::parse(
-            TEXT,
-            Path::new("t.toml"),
-            Path::new("."),
-            &Overrides::default(),
-        )
-        .unwrap();
-        let mut results: Vec<CaseResult> = s
-            .cases
-            .iter()
-            .zip([9.0, 19.0, 19.9, 27.0])
-            .map(|(c, g)| CaseResult {
-                goodput_mbps: g,
-                ..blank(c, 1)
-            })
-            .collect();
-        add_best_single(&mut results, &s.cases);
-        assert_eq!(results[3].best_single_mbps, Some(19.0));
-        assert_eq!(results[0].best_single_mbps, None);
-        results[1].failed = Some("x".into());
-        add_best_single(&mut results, &s.cases);
-        assert_eq!(results[3].best_single_mbps, Some(9.0));
-    }
 
     #[test]
     fn a_gap_belongs_to_the_outage_that_it_touches() {

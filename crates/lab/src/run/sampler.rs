@@ -60,6 +60,8 @@ pub(super) struct Sampler {
     /// Bytes of each bystander at each tick.
     others: Vec<BTreeMap<String, u64>>,
     busy: BTreeMap<String, (Time, f64)>,
+    /// CPU time of the machine at each tick, s.
+    cpu: Vec<Option<f64>>,
 }
 
 impl Sampler {
@@ -72,16 +74,19 @@ impl Sampler {
             counts: Vec::new(),
             others: Vec::new(),
             busy: BTreeMap::new(),
+            cpu: Vec::new(),
         }
     }
 
-    /// Takes the counters at `t`; `weights` are those of the time until then.
+    /// Takes the counters at `t`; `weights` are those of the time until then,
+    /// `cpu` is what the machine has used, s.
     pub(super) fn tick(
         &mut self,
         t: Time,
         stats: &Stats,
         connections: Option<&Connections>,
         weights: &BTreeMap<String, f64>,
+        cpu: Option<f64>,
     ) {
         let direction = self.case.traffic.direction();
         let t_s = t.since(self.start).as_secs_f64();
@@ -118,6 +123,7 @@ impl Sampler {
             });
             now.insert(access.name.clone(), c);
         }
+        self.cpu.push(cpu);
         self.counts.push((t, now));
         self.others.push(others(&self.case, stats));
     }
@@ -193,6 +199,16 @@ impl Sampler {
             .collect()
     }
 
+    /// CPU time of the machine between two times, s, from the nearest ticks.
+    pub(super) fn machine_cpu(&self, from: Time, to: Time) -> Option<f64> {
+        let (first, last) = self.ticks(from, to)?;
+        let first = first.unwrap_or(0);
+        let ticks = self.counts[last].0.since(self.counts[first].0);
+        let used = (*self.cpu.get(last)?)? - (*self.cpu.get(first)?)?;
+        let of = to.since(from).as_secs_f64() / ticks.as_secs_f64();
+        Some(used * of).filter(|s| s.is_finite())
+    }
+
     pub(super) fn into_rows(self) -> Vec<TimelineRow> {
         self.rows
     }
@@ -203,8 +219,7 @@ fn others(case: &Case, stats: &Stats) -> BTreeMap<String, u64> {
     let mut out = BTreeMap::new();
     for b in &case.bystanders {
         let Some(traffic) = &b.traffic else { continue };
-        for i in 1..=b.count {
-            let device = format!("{}-{i}", b.name);
+        for device in b.devices() {
             let counts = b.accesses.iter().map(|a| {
                 let path = path_name(&device, &a.name);
                 count(stats, &path, traffic.direction()).bytes

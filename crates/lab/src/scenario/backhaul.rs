@@ -6,46 +6,40 @@ use super::build::Builder;
 use super::diagnostic::Problem;
 use super::raw::{RawChange, RawLink};
 
-/// What a backhaul sets, and its accesses therefore not.
-const LINE: [&str; 7] = [
-    "rate",
-    "period",
-    "trace",
-    "column",
-    "format",
-    "queue",
-    "overhead_bytes",
-];
+/// A key, and whether it is given.
+type Key = (&'static str, bool);
 
-/// The keys of [`LINE`] that `raw` has.
-fn line_keys(raw: &RawLink) -> [bool; 7] {
+/// What a backhaul sets, and its accesses therefore not.
+fn of_line(raw: &RawLink) -> [Key; 7] {
     [
-        raw.rate.is_some(),
-        raw.period.is_some(),
-        raw.trace.is_some(),
-        raw.column.is_some(),
-        raw.format.is_some(),
-        raw.queue.is_some(),
-        raw.overhead_bytes.is_some(),
+        ("rate", raw.rate.is_some()),
+        ("period", raw.period.is_some()),
+        ("trace", raw.trace.is_some()),
+        ("column", raw.column.is_some()),
+        ("format", raw.format.is_some()),
+        ("queue", raw.queue.is_some()),
+        ("overhead_bytes", raw.overhead_bytes.is_some()),
     ]
 }
 
-/// The first key of `raw` that belongs to the backhaul.
-pub(super) fn not_its_own(raw: &RawLink) -> Option<&'static str> {
-    let given = line_keys(raw).into_iter().position(|set| set)?;
-    Some(LINE[given])
-}
-
-/// The first key of `raw` that belongs to the accesses behind the backhaul.
-fn of_accesses(raw: &RawLink) -> Option<&'static str> {
-    let keys = [
+/// What belongs to the accesses behind a backhaul.
+fn of_accesses(raw: &RawLink) -> [Key; 5] {
+    [
         ("delay", raw.delay.is_some()),
         ("jitter", raw.jitter.is_some()),
         ("reorder", raw.reorder.is_some()),
         ("loss", raw.loss.is_some()),
         ("outage", raw.outage.is_some()),
-    ];
-    keys.into_iter().find(|k| k.1).map(|k| k.0)
+    ]
+}
+
+fn first_given(keys: &[Key]) -> Option<&'static str> {
+    keys.iter().find(|k| k.1).map(|k| k.0)
+}
+
+/// The first key of `raw` that belongs to the backhaul.
+pub(super) fn not_its_own(raw: &RawLink) -> Option<&'static str> {
+    first_given(&of_line(raw))
 }
 
 impl Builder<'_> {
@@ -76,10 +70,10 @@ pub(super) fn check(name: &str, raw: &Spanned<RawChange>) -> Result<(), Problem>
         ));
     }
     for link in [down, up] {
-        if let Some(key) = of_accesses(link) {
+        if let Some(key) = first_given(&of_accesses(link)) {
             return wrong(format!(
                 "backhaul \"{name}\": `{key}` belongs to each access behind it; a backhaul has {}",
-                LINE.join(", ")
+                of_line(link).map(|k| k.0).join(", ")
             ));
         }
     }

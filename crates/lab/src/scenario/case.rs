@@ -9,7 +9,7 @@ use serde_spanned::Spanned;
 use super::build::{Builder, no_access, unknown};
 use super::diagnostic::Problem;
 use super::raw::{RawCase, RawVariant, RawWeights};
-use super::{AccessSetup, Bystander, Case, Engine, PathManager, traffic};
+use super::{AccessSetup, Bystander, Case, Engine, PathManager, network, traffic};
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
@@ -24,7 +24,12 @@ impl Builder<'_> {
         match given.get_ref().as_str() {
             "kernel" => Ok(PathManager::Kernel),
             "notified" => Ok(PathManager::Notified),
-            _ => Err(unknown(given, "path manager", ["kernel", "notified"])),
+            "braid" => Ok(PathManager::Braid),
+            _ => Err(unknown(
+                given,
+                "path manager",
+                ["kernel", "notified", "braid"],
+            )),
         }
     }
 
@@ -86,6 +91,8 @@ impl Builder<'_> {
             cc,
             weights,
             traffic,
+            tcp_rmem: network::buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?,
+            tcp_wmem: network::buffer(raw.tcp_wmem.as_ref(), "tcp_wmem")?,
             duration,
             warmup,
             accesses: accesses

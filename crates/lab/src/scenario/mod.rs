@@ -118,6 +118,13 @@ pub struct Bystander {
     pub cc: Option<String>,
 }
 
+impl Bystander {
+    /// The names of its devices.
+    pub fn devices(&self) -> impl Iterator<Item = String> {
+        (1..=self.count).map(|i| format!("{}-{i}", self.name))
+    }
+}
+
 /// What an event does to an access.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Action {
@@ -182,6 +189,8 @@ pub enum PathManager {
     /// The device's engine end is told, as by a connection manager's hook, and
     /// deletes or adds the access's endpoint.
     Notified,
+    /// Braid's own: follows interfaces, probes accesses, and repairs.
+    Braid,
 }
 
 /// One case of one variant: everything that is needed to run it.
@@ -213,6 +222,10 @@ pub struct Case {
     pub weights: Option<BTreeMap<String, f64>>,
     /// What the application does.
     pub traffic: Traffic,
+    /// Receive buffers of TCP sockets, instead of the network's.
+    pub tcp_rmem: Option<[u32; 3]>,
+    /// Send buffers of TCP sockets, instead of the network's.
+    pub tcp_wmem: Option<[u32; 3]>,
     /// Length, warm-up included.
     pub duration: Duration,
     /// Time at the start that is not measured.

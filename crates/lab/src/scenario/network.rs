@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::Network;
 use super::diagnostic::Problem;
 use super::raw::{Family, RawNetwork};
-use crate::topology::{TCP_RMEM, TCP_WMEM};
+use braid_mptcp::buffers::{TCP_RMEM, TCP_WMEM};
 
 pub(super) fn build(raw: &RawNetwork) -> Result<Network, Problem> {
     let ipv6 = raw.family == Some(Family::Ipv6);
@@ -68,23 +68,22 @@ pub(super) fn build(raw: &RawNetwork) -> Result<Network, Problem> {
         module_parameters,
         prefix,
         mtu,
-        tcp_rmem: buffer(raw.tcp_rmem.as_ref(), "tcp_rmem", TCP_RMEM)?,
-        tcp_wmem: buffer(raw.tcp_wmem.as_ref(), "tcp_wmem", TCP_WMEM)?,
+        tcp_rmem: buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?.unwrap_or(TCP_RMEM),
+        tcp_wmem: buffer(raw.tcp_wmem.as_ref(), "tcp_wmem")?.unwrap_or(TCP_WMEM),
     })
 }
 
 /// Least, initial and greatest buffer of a TCP socket, bytes, as the kernel takes them.
-fn buffer(
+pub(super) fn buffer(
     given: Option<&Spanned<[u32; 3]>>,
     key: &str,
-    default: [u32; 3],
-) -> Result<[u32; 3], Problem> {
+) -> Result<Option<[u32; 3]>, Problem> {
     let Some(given) = given else {
-        return Ok(default);
+        return Ok(None);
     };
     let sizes @ [least, initial, greatest] = *given.get_ref();
     if 4096 <= least && least <= initial && initial <= greatest && greatest <= i32::MAX as u32 {
-        return Ok(sizes);
+        return Ok(Some(sizes));
     }
     Err(Problem::at(
         given.span(),

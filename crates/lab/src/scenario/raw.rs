@@ -244,6 +244,8 @@ pub(super) struct RawCase {
     pub(super) cc: Option<Spanned<String>>,
     pub(super) weights: Option<Spanned<RawWeights>>,
     pub(super) traffic: Spanned<RawTraffic>,
+    pub(super) tcp_rmem: Option<Spanned<[u32; 3]>>,
+    pub(super) tcp_wmem: Option<Spanned<[u32; 3]>>,
     pub(super) duration: Option<Spanned<Text<Duration>>>,
     pub(super) warmup: Option<Spanned<Text<Duration>>>,
 }

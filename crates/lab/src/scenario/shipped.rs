@@ -39,6 +39,7 @@ const SHIPPED: &[Shipped] = embed![
     "static-low-latency",
     "latency",
     "interruption",
+    "recovery",
     "walk",
     "pairs",
     "contention",
@@ -53,6 +54,7 @@ const SHIPPED: &[Shipped] = embed![
     "walk-weights",
     "congestion-controls",
     "receivers",
+    "overrun",
 ];
 
 const TRACES: &[(&str, &[u8])] = embed_traces!["traces/walk.csv", "traces/drive-5g4g.csv"];

@@ -36,5 +36,5 @@ pub use process::{Child, Exit, LineSink, RUN_VARIABLE, Spawn, Stream};
 pub use registry::{Registry, Run};
 pub use rights::{Rights, acquire, current as current_rights, limits};
 pub use signals::Interrupt;
-pub use spec::{AccessSpec, DeviceSpec, PortChoice, TCP_RMEM, TCP_WMEM, TopologySpec};
+pub use spec::{AccessSpec, DeviceSpec, PortChoice, TopologySpec};
 pub use sweep::Swept;

@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use braid_mptcp::capabilities::{effective, has};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, getrlimit};
@@ -52,7 +53,7 @@ pub enum Rights {
 /// # Errors
 /// [`LabError::Missing`] when there is no way; and the errors of `first`.
 pub fn acquire(first: impl FnOnce() -> Result<(), LabError>) -> Result<Rights, LabError> {
-    let capabilities = capabilities()?;
+    let capabilities = effective().map_err(anyhow::Error::from)?;
     let capable = has(capabilities, CAP_NET_ADMIN) && has(capabilities, CAP_SYS_ADMIN);
     if capable && current() == Rights::UserNamespace {
         return Ok(Rights::UserNamespace);
@@ -87,7 +88,7 @@ pub(super) fn real_uid() -> u32 {
 /// What cannot be done here, what is done instead, and what would enable it.
 pub fn limits() -> Result<Vec<Missing>, LabError> {
     let direct = current() == Rights::Direct;
-    let capabilities = capabilities()?;
+    let capabilities = effective().map_err(anyhow::Error::from)?;
     let may = |capability| direct && has(capabilities, capability);
     let limit = |resource| getrlimit(resource).map_or(0, |(soft, _)| soft);
     let mut limits = Vec::new();
@@ -124,21 +125,6 @@ pub fn limits() -> Result<Vec<Missing>, LabError> {
         );
     }
     Ok(limits)
-}
-
-fn has(capabilities: u64, bit: u32) -> bool {
-    capabilities >> bit & 1 == 1
-}
-
-/// The effective capabilities of this process.
-fn capabilities() -> Result<u64> {
-    let status = fs::read_to_string("/proc/self/status")
-        .context("read /proc/self/status: is /proc mounted?")?;
-    let set = status
-        .lines()
-        .find_map(|l| l.strip_prefix("CapEff:"))
-        .context("find CapEff in /proc/self/status")?;
-    u64::from_str_radix(set.trim(), 16).context("read CapEff of /proc/self/status")
 }
 
 /// What `unshare --user --map-root-user` does. Returns only if it fails.
@@ -304,11 +290,5 @@ mod tests {
             let error = explain_namespace_error(io::Error::from_raw_os_error(code));
             assert_eq!(crate::error::exit_code(&error), status, "{error:#}");
         }
-    }
-
-    #[test]
-    fn capabilities_are_read() {
-        assert!(has(0b1000, 3) && !has(0b1000, 2));
-        assert!(capabilities().is_ok());
     }
 }

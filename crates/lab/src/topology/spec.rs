@@ -3,21 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use braid_core::AccessKind;
+use braid_mptcp::buffers::{TCP_RMEM, TCP_WMEM};
 use ipnet::IpNet;
 
 use super::addressing::Family;
 use crate::error::LabError;
-
-/// Receive buffers of TCP sockets unless asked otherwise: least, initial,
-/// greatest, bytes. Multipath TCP needs what all accesses carry in the time that
-/// a burst takes over the slowest; starting at the kernel's 128 kB, its window
-/// opens too late for accesses of unequal delay.
-pub const TCP_RMEM: [u32; 3] = [4096, 4 << 20, 64 << 20];
-/// Send buffers, likewise; the kernel starts them at 16 kB. A sender that is
-/// stopped by its own buffer never reaches the end of the peer's window, which
-/// stock kernels compute wrongly: the greatest is well below that of
-/// [`TCP_RMEM`].
-pub const TCP_WMEM: [u32; 3] = [4096, 4 << 20, 8 << 20];
 
 /// Which kind of port joins an access to the emulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

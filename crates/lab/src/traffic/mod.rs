@@ -42,6 +42,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 pub use command::{CommandOutcome, CommandSpec, RunningCommand};
 pub use error::{Result, TrafficError};
+pub(crate) use meter::MOST_LISTED;
 pub use pattern::{Corruption, Pattern};
 pub use report::{
     Gap, MessageCounts, Segment, SocketFacts, TrafficEvent, TrafficReport, VideoReport,

@@ -74,7 +74,7 @@ pub struct TrafficReport {
     /// Longest time in the window without receiving data while data was due,
     /// ms; `None` at an end to which none is due.
     pub gap_ms: Option<f64>,
-    /// All such times above 50 ms, in order; the first 200.
+    /// All such times above 50 ms, in order; the first 800.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
     /// Transfers of a fixed size that came to their end: time from the start

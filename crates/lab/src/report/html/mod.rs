@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::RunFiles;
 use super::cases::{accesses, cases};
 use super::notes::{Notes, paper_lines};
-use crate::report::columns;
+use crate::report::{columns, outages};
 use data::Data;
 use view::{Card, Table};
 
@@ -79,7 +79,7 @@ pub fn render(files: &RunFiles) -> String {
         has_cdf: data.has_cdf(),
         has_time: data.has_time(),
         thinned_ms: data.thinned_ms,
-        recoveries: columns::recoveries(&cases, &order).map(|c| Table::of(&c, &order)),
+        recoveries: outages::recoveries(&cases, &order).map(|c| Table::of(&c, &order)),
         events: listed
             .map(|e| {
                 let case = match e.repeat {

@@ -17,6 +17,7 @@ use super::cases::{accesses, cases};
 use super::columns::{self, Align, Tone};
 use super::notes::{Notes, paper_lines};
 use super::numbers::plain;
+use super::outages;
 use crate::summary::Summary;
 
 /// How the table is shown.
@@ -70,7 +71,7 @@ pub fn render(summary: &Summary, style: Style) -> String {
         );
         out.push(wrap(&text, "", style.width));
     }
-    if let Some(t) = columns::recoveries(&cases, &order) {
+    if let Some(t) = outages::recoveries(&cases, &order) {
         out.push(String::new());
         out.push("After each outage of an access:".to_owned());
         out.push(draw(&layout::fit(t, style.width).columns, style));

@@ -1,0 +1,105 @@
+//! The best single path that multipath results are compared with.
+
+use crate::scenario::{Case, Engine};
+use crate::summary::CaseResult;
+
+/// Sets the best single path of every multipath result: plain TCP in the same
+/// variant, with the same traffic and congestion control, on one of its
+/// accesses, in this run. Repeats are compared with the same repeat.
+pub(super) fn add_best_single(results: &mut [CaseResult], cases: &[Case]) {
+    let of = |name: &str| cases.iter().find(|c| c.name == name);
+    let singles: Vec<(usize, f64)> = results
+        .iter()
+        .enumerate()
+        .filter(|(_, r)| r.engine == "tcp" && r.failed.is_none())
+        .map(|(i, r)| (i, r.goodput_mbps))
+        .collect();
+    for k in 0..results.len() {
+        let Some(mine) = of(&results[k].name).filter(|c| c.engine == Engine::Mptcp) else {
+            continue;
+        };
+        let best = singles
+            .iter()
+            .filter(|(i, _)| results[*i].repeat == results[k].repeat)
+            .filter(|(i, _)| {
+                of(&results[*i].name).is_some_and(|c| {
+                    c.variant == mine.variant
+                        && c.traffic == mine.traffic
+                        && c.cc == mine.cc
+                        && c.events == mine.events
+                        && matches!(&c.engine, Engine::Tcp { access } if mine.accesses.iter().any(|a| a.name == *access))
+                })
+            })
+            .map(|s| s.1)
+            .reduce(f64::max);
+        results[k].best_single_mbps = best;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::result::blank;
+    use super::*;
+    use crate::scenario::{Overrides, Scenario};
+    use std::path::Path;
+
+    const TEXT: &str = r#"
+name = "t"
+duration = "2 s"
+[access.a]
+kind = "5g"
+down = { rate = "10 Mbit/s" }
+[access.b]
+kind = "wifi"
+down = { rate = "20 Mbit/s" }
+[[case]]
+name = "a"
+engine = "tcp"
+access = "a"
+cc = "reno"
+traffic = "bulk"
+[[case]]
+name = "b"
+engine = "tcp"
+access = "b"
+cc = "reno"
+traffic = "bulk"
+[[case]]
+name = "other cc"
+engine = "tcp"
+access = "b"
+cc = "cubic"
+traffic = "bulk"
+[[case]]
+name = "m"
+engine = "mptcp"
+cc = "reno"
+traffic = "bulk"
+"#;
+
+    #[test]
+    fn best_single_is_of_the_same_kind() {
+        let s = Scenario::parse(
+            TEXT,
+            Path::new("t.toml"),
+            Path::new("."),
+            &Overrides::default(),
+        )
+        .unwrap();
+        let mut results: Vec<CaseResult> = s
+            .cases
+            .iter()
+            .zip([9.0, 19.0, 19.9, 27.0])
+            .map(|(c, g)| CaseResult {
+                goodput_mbps: g,
+                ..blank(c, 1)
+            })
+            .collect();
+        add_best_single(&mut results, &s.cases);
+        assert_eq!(results[3].best_single_mbps, Some(19.0));
+        assert_eq!(results[0].best_single_mbps, None);
+        results[1].failed = Some("x".into());
+        add_best_single(&mut results, &s.cases);
+        assert_eq!(results[3].best_single_mbps, Some(9.0));
+    }
+}
