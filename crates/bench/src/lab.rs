@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use braid_lab::report::RunFiles;
 use braid_lab::report::cases::{Case, Spread, cases};
-use braid_lab::summary::Summary;
+use braid_lab::summary::{CaseResult, Summary};
 use clap::Args;
 
 use crate::{machine, report};
@@ -90,7 +90,7 @@ fn table(summary: &Summary, command: &str) -> String {
 /// Of a case; the accesses in the order of the scenario.
 type Value = fn(&Case<'_>, &[String]) -> Option<String>;
 
-const COLUMNS: [(&str, Value); 9] = [
+const COLUMNS: [(&str, Value); 10] = [
     ("goodput Mbit/s", |c, _| {
         bulk(c).then(|| spread(c.spread(|r| Some(r.goodput_mbps)), 1.0))?
     }),
@@ -119,6 +119,11 @@ const COLUMNS: [(&str, Value); 9] = [
         bulk(c).then(|| spread(c.spread(|r| r.gap_ms), 1.0))?
     }),
     ("after outages: gap ms, used again ms", |c, _| outages(c)),
+    ("runs with windows overrun", |c, _| {
+        let of = |r: &&CaseResult| r.window_overruns.is_some_and(|n| n > 0);
+        let runs = c.good().filter(of).count();
+        (runs > 0).then(|| format!("{runs} of {}", c.good().count()))
+    }),
     ("medium busy %", |c, _| {
         let busy: Vec<String> = c
             .media()
@@ -177,8 +182,6 @@ fn spread(s: Option<Spread>, scale: f64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use braid_lab::summary::CaseResult;
-
     use super::*;
 
     #[test]
@@ -189,6 +192,7 @@ mod tests {
             goodput_mbps: goodput,
             efficiency: Some(goodput / 100.0),
             best_single_mbps: Some(50.0),
+            window_overruns: Some(u64::from(goodput < 81.0)),
             ..CaseResult::default()
         };
         let summary = Summary {
@@ -202,6 +206,7 @@ mod tests {
             text.contains("| MPTCP | 90.0 (80.0-95.0) | 90.0 (80.0-95.0) | 1.80 (1.60-1.90) |"),
             "{text}"
         );
+        assert!(text.contains("| 1 of 3 |"), "{text}");
         assert!(!text.contains("medium busy"), "{text}");
     }
 }

@@ -4,6 +4,7 @@ mod clock;
 mod host;
 mod lab;
 mod machine;
+mod mptcp;
 mod pattern;
 mod pauses;
 mod probe;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use braid_lab::error::exit_code;
 use clap::{Parser, Subcommand};
 
 /// Measures Braid against its bars.
@@ -32,6 +34,14 @@ enum What {
     Radio(radio::Options),
     /// The lab's scenarios: tables from the files of runs.
     Lab(lab::Options),
+    /// Outages of each access: gaps, and when it is used again; takes root.
+    Recovery(mptcp::recovery::Options),
+    /// 100 runs of 20 s: does one collapse? Takes root.
+    Soak(mptcp::soak::Options),
+    /// Weights on this machine's kernel; takes root.
+    Weights(mptcp::weights::Options),
+    /// What weights cost in processor time; takes root.
+    Cost(mptcp::cost::Options),
     /// The emulator itself, started by the benchmark.
     #[command(name = "__radio", hide = true)]
     Emulator {
@@ -46,6 +56,10 @@ fn main() -> ExitCode {
     let done = match Args::parse().what {
         What::Radio(options) => radio::run(&options),
         What::Lab(options) => lab::run(&options),
+        What::Recovery(options) => mptcp::recovery::run(&options),
+        What::Soak(options) => mptcp::soak::run(&options),
+        What::Weights(options) => mptcp::weights::run(&options),
+        What::Cost(options) => mptcp::cost::run(&options),
         What::Emulator { config, control } => emulate(&config, &control).map(|()| true),
     };
     match done {
@@ -53,7 +67,7 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(e) => {
             eprintln!("error: {e:#}");
-            ExitCode::FAILURE
+            ExitCode::from(exit_code(&e))
         }
     }
 }

@@ -23,6 +23,20 @@ pub(crate) struct Comparison {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
+impl Comparison {
+    pub(crate) fn new<const N: usize>(
+        title: impl Into<String>,
+        head: [&str; N],
+        rows: Vec<Vec<String>>,
+    ) -> Self {
+        Self {
+            title: title.into(),
+            head: head.map(str::to_owned).into(),
+            rows,
+        }
+    }
+}
+
 /// Everything measured in a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
@@ -65,13 +79,11 @@ impl Report {
                 verdict.to_owned(),
             ]
         });
-        let bars = Comparison {
-            title: "Bars".to_owned(),
-            head: ["what", "bar", "measured", "verdict"]
-                .map(str::to_owned)
-                .into(),
-            rows: rows.collect(),
-        };
+        let bars = Comparison::new(
+            "Bars",
+            ["what", "bar", "measured", "verdict"],
+            rows.collect(),
+        );
         let mut all = vec![bars];
         all.extend(self.comparisons.iter().cloned());
         all

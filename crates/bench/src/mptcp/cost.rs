@@ -1,0 +1,232 @@
+//! What weights cost: processor time per gigabyte against stock MPTCP.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use braid_core::stats::median;
+use braid_lab::summary::CaseResult;
+use clap::Args;
+use toml::{Table, Value};
+
+use super::figures::{median_interval, show};
+use super::runs::{RunArgs, Runs};
+use super::{text, weights_plan};
+use crate::report::{Comparison, Report};
+
+/// How to measure.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Runs of each, in turn
+    #[arg(long, default_value_t = FULL, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pairs: u32,
+    #[command(flatten)]
+    runs: RunArgs,
+}
+
+/// Runs of each in a full measurement, and pairs that have to come of them.
+const FULL: u32 = 15;
+const PAIRS: usize = 10;
+/// What is sent: all that the links take, which both divide alike, or less.
+const LOADS: [(&str, Option<f64>); 2] = [("bulk", None), ("1 Gbit/s", Some(1000.0))];
+/// Part by which goodputs may differ to be the same.
+const SAME: f64 = 0.05;
+/// More than stock MPTCP.
+const MORE: f64 = 1.05;
+/// With weights, and what it is held against.
+const WEIGHTS: &str = "wrr";
+const STOCK: &str = "cubic";
+
+/// Runs the pairs, or takes those that there are; false if a bar was missed.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let mut runs = Runs::new(&options.runs, "cost")?;
+    let mut rounds = Vec::new();
+    for n in 1..=options.pairs {
+        let files = runs.piece(&format!("{n:02}"), &scenario(n)?, options.pairs as usize)?;
+        rounds.push(files.summary.cases);
+    }
+    runs.finish(judge(&rounds), "cost", options.pairs >= FULL)
+}
+
+/// Each once, in an order that turns from round to round.
+fn scenario(round: u32) -> Result<String> {
+    let mut table = text::accesses_of("static", "cost")?;
+    table.insert("seed".into(), i64::from(round).into());
+    text::set_length(&mut table, Duration::from_secs(2), Duration::from_secs(10));
+    let mut cases = LOADS.map(|l| [(WEIGHTS, l), (STOCK, l)]).concat();
+    let turn = round as usize % cases.len();
+    cases.rotate_left(turn);
+    for (who, (load, mbps)) in cases {
+        let mut keys = match who {
+            WEIGHTS => text::wrr("work-conserving", &weights_plan::capacities()?),
+            cc => Table::from_iter([("cc".to_owned(), Value::from(cc))]),
+        };
+        let mut traffic = Table::new();
+        traffic.insert("kind".into(), "bulk".into());
+        if let Some(mbps) = mbps {
+            traffic.insert("kind".into(), "cbr".into());
+            traffic.insert("rate".into(), format!("{mbps} Mbit/s").into());
+            // Large writes, so that the application is a small part of the cost.
+            traffic.insert("message_bytes".into(), 60_000.into());
+        }
+        keys.insert("traffic".into(), traffic.into());
+        text::push(&mut table, "case", text::mptcp(&name(who, load), keys));
+    }
+    text::to_text(&table)
+}
+
+fn name(who: &str, load: &str) -> String {
+    format!("{who}, {load}")
+}
+
+/// A run's goodput in Mbit/s, and its processor time, s per GB of payload: of the
+/// whole machine, and of the two programs at the ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct PerGb {
+    mbps: f64,
+    machine: f64,
+    ends: f64,
+}
+
+/// `None` where the run did not carry what was sent: it is not comparable.
+fn per_gb(run: &CaseResult, sent: Option<f64>) -> Option<PerGb> {
+    let mbps = run.goodput_mbps;
+    if run.failed.is_some() || sent.is_some_and(|s| (mbps / s - 1.0).abs() > 0.01) {
+        return None;
+    }
+    let gb = mbps * run.seconds / 8e3;
+    Some(PerGb {
+        mbps,
+        machine: run.machine_cpu_seconds? / gb,
+        ends: run.cpu_seconds / gb,
+    })
+}
+
+type Part = (&'static str, fn(&PerGb) -> f64);
+
+/// What is compared of it.
+const PARTS: [Part; 2] = [
+    ("whole machine", |c| c.machine),
+    ("programs at the ends", |c| c.ends),
+];
+
+fn judge(rounds: &[Vec<CaseResult>]) -> Report {
+    let mut report = Report::default();
+    let mut rows = Vec::new();
+    for (load, sent) in LOADS {
+        let of = |who: &str| -> Vec<Option<PerGb>> {
+            let name = name(who, load);
+            let case = |r: &Vec<CaseResult>| per_gb(r.iter().find(|c| c.name == name)?, sent);
+            rounds.iter().map(case).collect()
+        };
+        let (weights, stock) = (of(WEIGHTS), of(STOCK));
+        for (who, costs) in [(WEIGHTS, &weights), (STOCK, &stock)] {
+            let good: Vec<_> = costs.iter().flatten().collect();
+            let mid = |part: fn(&PerGb) -> f64| {
+                show(median(&good.iter().map(|c| part(c)).collect::<Vec<_>>()))
+            };
+            rows.push(vec![
+                name(who, load),
+                format!("{} of {}", good.len(), rounds.len()),
+                mid(|c| c.mbps),
+                mid(|c| c.machine),
+                mid(|c| c.ends),
+            ]);
+        }
+        let carried = weights.iter().flatten().count();
+        report.bar(
+            &format!("{load}: weights carry what is sent"),
+            "every run",
+            format!("{carried} of {} runs", rounds.len()),
+            carried == rounds.len(),
+        );
+        let pairs: Vec<_> = weights.iter().zip(&stock).filter_map(same).collect();
+        for (what, part) in PARTS {
+            let ratios: Vec<f64> = pairs.iter().map(|(w, s)| part(w) / part(s)).collect();
+            let interval = median_interval(&ratios).filter(|_| ratios.len() >= PAIRS);
+            report.bar(
+                &format!("{load}: CPU time of weights over stock {STOCK}, {what}"),
+                &format!("below {MORE} with its interval, {PAIRS} pairs"),
+                match interval {
+                    None => format!("{} pairs are too few", ratios.len()),
+                    Some((low, high)) => format!(
+                        "{:.3} ({low:.3} to {high:.3}, 95 %, {} pairs)",
+                        median(&ratios),
+                        ratios.len()
+                    ),
+                },
+                interval.is_some_and(|(_, high)| high < MORE),
+            );
+        }
+    }
+    report.comparisons.push(Comparison::new(
+        "Processor time, s per GB of payload, medians of the runs that carried what was sent",
+        [
+            "case",
+            "runs",
+            "Mbit/s",
+            "whole machine",
+            "programs at the ends",
+        ],
+        rows,
+    ));
+    report
+}
+
+/// Both, where both carried the same.
+fn same((weights, stock): (&Option<PerGb>, &Option<PerGb>)) -> Option<(PerGb, PerGb)> {
+    let (w, s) = ((*weights)?, (*stock)?);
+    ((w.mbps / s.mbps - 1.0).abs() <= SAME).then_some((w, s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(factor: f64) -> Vec<CaseResult> {
+        let case = |who: &str, load: &str, cpu: f64| CaseResult {
+            name: name(who, load),
+            goodput_mbps: 1000.0,
+            seconds: 10.0,
+            machine_cpu_seconds: Some(cpu),
+            cpu_seconds: cpu / 2.0,
+            ..CaseResult::default()
+        };
+        LOADS
+            .map(|(l, _)| [case(WEIGHTS, l, 8.0 * factor), case(STOCK, l, 8.0)])
+            .concat()
+    }
+
+    #[test]
+    fn the_whole_interval_has_to_be_below() {
+        let cheap: Vec<_> = (0..12).map(|n| round(1.0 + 0.002 * f64::from(n))).collect();
+        let report = judge(&cheap);
+        assert!(report.all_met(), "{:?}", report.bars);
+        assert_eq!(report.comparisons[0].rows[1][3], "6.40");
+        let dear: Vec<_> = (0..12).map(|n| round(1.0 + 0.008 * f64::from(n))).collect();
+        assert!(!judge(&dear).all_met());
+        assert!(!judge(&cheap[..3]).all_met());
+        // One of stock that did not come to its rate is no pair, and no more.
+        let mut slow = cheap;
+        slow[4][1].goodput_mbps = 900.0;
+        slow[5][3].goodput_mbps = 900.0;
+        assert!(judge(&slow).all_met());
+        slow[5][2].goodput_mbps = 900.0;
+        assert!(!judge(&slow).all_met());
+    }
+
+    #[test]
+    fn each_is_first_in_turn() {
+        let first = |n| {
+            let s = text::parse(&scenario(n).unwrap()).unwrap();
+            assert_eq!(s.cases.len(), 4);
+            s.cases[0].name.clone()
+        };
+        let all = [
+            "cubic, bulk",
+            "wrr, 1 Gbit/s",
+            "cubic, 1 Gbit/s",
+            "wrr, bulk",
+        ];
+        assert_eq!([1, 2, 3, 4].map(first), all);
+    }
+}

@@ -1,0 +1,340 @@
+//! Measurements in pieces: one run of the lab each, by the program itself. What
+//! was cut off goes on where it was.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, anyhow, bail};
+use braid_lab::error::LabError;
+use braid_lab::report::RunFiles;
+use clap::Args;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::text;
+use crate::machine;
+use crate::report::{Report, write_section};
+
+/// Where runs are kept, and what is measured.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Folder of the runs; those that it has are not made again
+    #[arg(long, default_value = "out/bench")]
+    runs: PathBuf,
+    /// Make all runs again
+    #[arg(long)]
+    again: bool,
+    /// The program to measure [default: the `braid` beside this program]
+    #[arg(long)]
+    braid: Option<PathBuf>,
+    /// The page that the results go into; fewer runs than the bars ask for are only printed
+    #[arg(long, default_value = "docs/performance.md")]
+    docs: PathBuf,
+}
+
+/// Running tasks of a machine that does other work.
+const BUSY: f64 = 0.5;
+
+/// The runs of one measurement.
+pub(crate) struct Runs {
+    dir: PathBuf,
+    again: bool,
+    braid: PathBuf,
+    docs: PathBuf,
+    done: usize,
+    /// Before the first run that was made now.
+    load: Option<f64>,
+    seen: Seen,
+}
+
+/// What all runs were made under.
+#[derive(Debug, Default)]
+struct Seen {
+    started: Vec<String>,
+    kernels: Vec<String>,
+    late_wakes: u64,
+    max_late_ms: f64,
+    /// Runs of a program older than the present one.
+    earlier: usize,
+    /// Notes of the lab, and on how many cases.
+    notes: Vec<(String, usize)>,
+}
+
+impl Runs {
+    /// Those of the measurement `what`, in a folder of that name.
+    pub(crate) fn new(args: &RunArgs, what: &str) -> Result<Self> {
+        let braid = match &args.braid {
+            Some(path) => path.clone(),
+            None => std::env::current_exe()
+                .context("find this program")?
+                .with_file_name("braid"),
+        };
+        if !braid.is_file() {
+            let build = "cargo build --release -p braid, or name it with --braid";
+            let what = format!("there is no program to measure at {}", braid.display());
+            return Err(LabError::missing(what, build).into());
+        }
+        let dir = args.runs.join(what);
+        fs::create_dir_all(&dir).with_context(|| format!("make the folder {}", dir.display()))?;
+        Ok(Self {
+            dir,
+            again: args.again,
+            braid,
+            docs: args.docs.clone(),
+            done: 0,
+            load: None,
+            seen: Seen::default(),
+        })
+    }
+
+    /// The files of a run of this scenario, each case once: those that there
+    /// are, or of a new run.
+    pub(crate) fn piece(&mut self, name: &str, scenario: &str, of: usize) -> Result<RunFiles> {
+        self.done += 1;
+        let cases = text::parse(scenario)?.cases.len();
+        let dir = self.dir.join(name);
+        let whole = |f: &RunFiles| f.scenario == scenario && f.summary.cases.len() == cases;
+        let kept = (!self.again)
+            .then(|| RunFiles::read(&dir).ok().filter(whole))
+            .flatten();
+        let place = format!("{} of {of}: {name}", self.done);
+        let files = match kept {
+            Some(files) => {
+                eprintln!("{place}: is there");
+                self.seen.earlier += usize::from(older(&dir.join("summary.json"), &self.braid));
+                files
+            }
+            None => {
+                eprintln!("{place}");
+                self.load.get_or_insert_with(machine::load);
+                let file = self.dir.join(format!("{name}.toml"));
+                fs::write(&file, scenario)
+                    .with_context(|| format!("write the scenario {}", file.display()))?;
+                lab_run(&self.braid, &file, &dir)?;
+                RunFiles::read(&dir).with_context(|| format!("read the run {}", dir.display()))?
+            }
+        };
+        if !whole(&files) {
+            bail!(
+                "the run in {} is not whole: remove the folder",
+                dir.display()
+            );
+        }
+        self.seen.add(&files);
+        Ok(files)
+    }
+
+    /// Prints the report; writes it into the section of the page if `full`.
+    /// False if a bar was missed.
+    pub(crate) fn finish(self, mut report: Report, section: &str, full: bool) -> Result<bool> {
+        if let Some(load) = self.load.filter(|l| *l > BUSY) {
+            report.note(format!(
+                "the machine was not idle at the start: {load:.2} running tasks"
+            ));
+        }
+        self.seen.note(&mut report);
+        print!("{}", report.terminal());
+        if full {
+            let text = report.markdown(&self.seen.circumstances());
+            write_section(&self.docs, &format!("bench:{section}"), &text)?;
+        } else {
+            eprintln!(
+                "not written to {}: the bars ask for more runs",
+                self.docs.display()
+            );
+        }
+        Ok(report.all_met())
+    }
+}
+
+impl Seen {
+    fn add(&mut self, files: &RunFiles) {
+        let s = &files.summary;
+        let day = s.started.get(..10).unwrap_or_default().to_owned();
+        if !self.started.contains(&day) {
+            self.started.push(day);
+        }
+        if !self.kernels.contains(&s.kernel) {
+            self.kernels.push(s.kernel.clone());
+        }
+        self.late_wakes += s.host.late_wakes;
+        self.max_late_ms = self.max_late_ms.max(s.host.max_late_ms);
+        for note in s.cases.iter().flat_map(|c| &c.notes) {
+            let kind = without_numbers(note);
+            match self.notes.iter_mut().find(|n| n.0 == kind) {
+                Some(n) => n.1 += 1,
+                None => self.notes.push((kind, 1)),
+            }
+        }
+    }
+
+    fn note(&self, report: &mut Report) {
+        report.note(format!(
+            "host pauses above 1 ms in all runs: {}, the longest {:.1} ms; none is left out",
+            self.late_wakes, self.max_late_ms
+        ));
+        if self.earlier > 0 {
+            report.note(format!(
+                "{} runs were made before the program was last built",
+                self.earlier
+            ));
+        }
+        for (note, count) in &self.notes {
+            let cases = if *count == 1 { "case" } else { "cases" };
+            report.note(format!("in {count} {cases}: {note}"));
+        }
+    }
+
+    fn circumstances(&self) -> Vec<String> {
+        let command = without_places(std::env::args().skip(1));
+        let mut days = self.started.clone();
+        days.sort();
+        vec![
+            days.join(", "),
+            format!("`braid-bench {command}`"),
+            format!(
+                "{}, runs on Linux {}",
+                machine::describe(),
+                self.kernels.join(", ")
+            ),
+        ]
+    }
+}
+
+/// A note with `n` for its numbers, which differ from run to run.
+fn without_numbers(note: &str) -> String {
+    let words = note.split_whitespace();
+    let number = |w: &str| w.trim_end_matches(',').parse::<f64>().is_ok();
+    let words = words.map(|w| if number(w) { "n" } else { w });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The arguments, but for where things are on this machine.
+fn without_places(mut args: impl Iterator<Item = String>) -> String {
+    let mut kept = Vec::new();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--braid" | "--runs" | "--docs" => drop(args.next()),
+            _ => kept.push(arg),
+        }
+    }
+    kept.join(" ")
+}
+
+/// Whether `a` was written before `b`.
+fn older(a: &Path, b: &Path) -> bool {
+    let time = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
+    matches!((time(a), time(b)), (Some(a), Some(b)) if a < b)
+}
+
+/// `braid lab run FILE --out DIR`. A case that failed is a result too.
+fn lab_run(braid: &Path, file: &Path, out: &Path) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    runtime.block_on(async {
+        // Before the child, so that no signal falls between.
+        let mut signals = Vec::new();
+        for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+            signals.push(signal(kind).context("listen for signals")?);
+        }
+        let [interrupt, terminate] = &mut signals[..] else {
+            bail!("listen for two signals");
+        };
+        let child = Command::new(braid)
+            .args(["lab", "run"])
+            .arg(file)
+            .arg("--out")
+            .arg(out)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("start {}", braid.display()))?;
+        let pid = child.id();
+        let ended = collect(child);
+        tokio::pin!(ended);
+        let mut cut = false;
+        loop {
+            tokio::select! {
+                done = &mut ended => {
+                    let (code, said) = done?;
+                    return if cut { Err(LabError::Interrupted.into()) } else { verdict(code, &said) };
+                }
+                _ = interrupt.recv() => cut = true,
+                _ = terminate.recv() => cut = true,
+            }
+            // It takes back what it set up, and ends.
+            if let Some(pid) = pid.and_then(|p| i32::try_from(p).ok()) {
+                let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+            }
+        }
+    })
+}
+
+async fn collect(child: Child) -> Result<(Option<i32>, String)> {
+    let out = child.wait_with_output().await.context("wait for the lab")?;
+    Ok((
+        out.status.code(),
+        String::from_utf8_lossy(&out.stderr).into_owned(),
+    ))
+}
+
+/// What the exit status of the lab means to us.
+fn verdict(code: Option<i32>, said: &str) -> Result<()> {
+    let said = said.trim();
+    Err(match code {
+        Some(0 | 1) => return Ok(()),
+        Some(3) => {
+            let (what, fix) = said
+                .split_once("\n  to enable it: ")
+                .unwrap_or((said, "braid doctor"));
+            LabError::missing(what, fix).into()
+        }
+        Some(130) => LabError::Interrupted.into(),
+        Some(2) => LabError::BadInput(said.to_owned()).into(),
+        code => anyhow!("the lab ended with status {code:?}: {said}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_lab::error::exit_code;
+
+    #[test]
+    fn what_differs_from_run_to_run_and_machine_to_machine_is_left_out() {
+        assert_eq!(
+            without_numbers("overrun 12 times, of 3.5"),
+            "overrun n times, of n"
+        );
+        let args = ["cost", "--braid", "/a/b", "--pairs", "3", "--runs", "r"];
+        assert_eq!(
+            without_places(args.map(str::to_owned).into_iter()),
+            "cost --pairs 3"
+        );
+    }
+
+    #[test]
+    fn the_labs_exit_status_is_passed_on() {
+        assert!(verdict(Some(0), "").is_ok());
+        assert!(verdict(Some(1), "a case failed").is_ok());
+        let missing = "braid: no MPTCP\n  to enable it: modprobe mptcp";
+        for (code, text, status) in [
+            (Some(3), missing, 3),
+            (Some(2), "bad scenario", 2),
+            (Some(130), "interrupted", 130),
+            (Some(77), "?", 1),
+            (None, "killed", 1),
+        ] {
+            let e = verdict(code, text).unwrap_err();
+            assert_eq!(exit_code(&e), status, "{e}");
+        }
+        let e = verdict(Some(3), missing).unwrap_err().to_string();
+        assert!(e.ends_with("to enable it: modprobe mptcp"), "{e}");
+    }
+}
