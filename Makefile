@@ -5,16 +5,22 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PATH := $(CURDIR)/$(BUILD)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
 BRAID := $(CARGO_TARGET_DIR)/release/braid
 
-.PHONY: help demo test lint build kernel guest soak setup bench bench-long bench-lab install clean picture
+.PHONY: help demo test lint build kernel guest soak soak-kernel setup bench bench-long \
+  bench-recovery bench-weights bench-cost bench-lab install clean picture
 
 help:
 	@echo 'make demo      install what is missing, build, run the main scenario, show table and report'
 	@echo 'make test      the same set-up, then every check and test'
 	@echo 'make kernel    build the kernel of the virtual clock, once (SOURCE=... for a tree of yours)'
 	@echo 'make guest     build what runs in it'
-	@echo 'make soak      10,000 random transfers under every scheduler in that kernel'
-	@echo 'make bench     measure the emulator against its bars, into docs/performance.md'
-	@echo 'make bench-lab measure MPTCP over the scenarios, into docs/performance.md'
+	@echo 'make soak-kernel     10,000 random transfers under every scheduler in that kernel'
+	@echo 'make soak            100 runs of 20 s on this kernel: does one collapse?'
+	@echo 'make bench           the emulator, and recovery, against their bars'
+	@echo 'make bench-recovery  200 outages of each access and sort'
+	@echo 'make bench-weights   weights, ten times each'
+	@echo 'make bench-cost      what weights cost in processor time'
+	@echo 'make bench-lab       MPTCP over the scenarios'
+	@echo '                     (all of these write into docs/performance.md; what was cut off goes on)'
 	@echo 'make install   install braid to PREFIX (/usr/local)'
 	@echo 'make lint | build | setup | picture | clean'
 
@@ -30,7 +36,7 @@ kernel:
 	@SOURCE='$(SOURCE)' kernel/build.sh
 
 # SEED=... for other scenarios.
-soak: kernel
+soak-kernel: kernel
 	kernel/test/run.sh soak 10000
 
 # The user space of the virtual clock's guests: one static program and the
@@ -66,26 +72,42 @@ test: lint kernel guest
 	cargo test --workspace --locked --release
 	scripts/check-docs.sh
 
+BENCH := cargo run --release --locked -p braid-bench --
 bench: build
-	cargo run --release --locked -p braid-bench -- radio
+	$(BENCH) radio
+	$(BENCH) recovery --braid $(BRAID) --runs $(RUNS)
 
 bench-long: build
-	cargo run --release --locked -p braid-bench -- radio --long
+	$(BENCH) radio --long
 
-# The bars of MPTCP: five repeats of each scenario, then their tables.
+# Each of these is made of runs that are kept in RUNS: one that was cut off goes
+# on. ARGS=--again makes them anew.
+ARGS :=
 RUNS := out/bench
+bench-recovery bench-weights bench-cost: bench-%: build
+	$(BENCH) $* --braid $(BRAID) --runs $(RUNS) $(ARGS)
+soak: build
+	$(BENCH) soak --braid $(BRAID) --runs $(RUNS) $(ARGS)
+
+# The scenarios, five times each, then their tables.
 bench-lab: build
 	$(BRAID) lab run static --repeat 5 --out $(RUNS)/static
 	$(BRAID) lab run pairs --repeat 5 --out $(RUNS)/pairs
 	$(BRAID) lab run interruption --repeat 5 --out $(RUNS)/interruption
-	cargo run --release --locked -p braid-bench -- lab $(RUNS)/static $(RUNS)/pairs $(RUNS)/interruption
+	$(BRAID) lab run overrun --repeat 10 --out $(RUNS)/overrun
+	$(BENCH) lab $(RUNS)/static $(RUNS)/pairs $(RUNS)/interruption $(RUNS)/overrun
 
 picture: demo
 	scripts/picture.sh out/demo docs/static.png
 
 PREFIX ?= /usr/local
+UNITS ?= $(PREFIX)/lib/systemd/system
 install: build
 	install -Dm755 $(BRAID) $(DESTDIR)$(PREFIX)/bin/braid
+	mkdir -p $(DESTDIR)$(UNITS)
+	for unit in braid braid-proxy; do \
+	  sed 's|/usr/local/bin|$(PREFIX)/bin|' packaging/$$unit.service > $(DESTDIR)$(UNITS)/$$unit.service && \
+	  chmod 644 $(DESTDIR)$(UNITS)/$$unit.service || exit 1; done
 	if [ -x $(BUILD)/kernel/linux ] && [ -x $(GUEST)/braid ]; then \
 	  install -Dm755 $(BUILD)/kernel/linux $(DESTDIR)$(PREFIX)/lib/braid/linux && \
 	  mkdir -p $(addprefix $(DESTDIR)$(PREFIX)/lib/braid/guest/,proc sys dev run tmp io) && \

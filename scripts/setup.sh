@@ -10,27 +10,31 @@ tools=$PWD/.build/tools
 say() { printf 'setup: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# The eBPF programs take clang, libbpf that loads them the others.
-if [ "$stage" = features ]; then
-  if have clang && have make && have pkg-config && [ -e /usr/include/libelf.h ] && [ -e /usr/include/zlib.h ]; then
-    exit 0
-  fi
-  say "without clang, pkg-config, libelf-dev and zlib1g-dev the eBPF congestion controls are left out"
-  echo "--no-default-features --features report"
-  exit 0
-fi
-
 # Debian packages that are missing, by the command that shows their absence.
 missing=()
 need() { have "$1" || missing+=("$2"); }
+# The eBPF programs take clang, libbpf that loads them the others.
+need_bpf() {
+  need clang clang && need make make && need pkg-config pkg-config
+  [ -e /usr/include/libelf.h ] || missing+=(libelf-dev)
+  [ -e /usr/include/zlib.h ] || missing+=(zlib1g-dev)
+}
+
+if [ "$stage" = features ]; then
+  need_bpf
+  if [ ${#missing[@]} -gt 0 ]; then
+    say "without ${missing[*]} the eBPF congestion controls are left out"
+    echo "--no-default-features --features report"
+  fi
+  exit 0
+fi
+
 # A browser only draws the report in a test, and iperf3, curl and tcpdump are
 # programs that tests run unchanged over MPTCP.
 case $stage in
 build)
   need cc gcc && need ld binutils
-  need clang clang && need make make && need pkg-config pkg-config
-  [ -e /usr/include/libelf.h ] || missing+=(libelf-dev)
-  [ -e /usr/include/zlib.h ] || missing+=(zlib1g-dev)
+  need_bpf
   ;;
 test)
   have chromium || have chromium-browser || have google-chrome || missing+=(chromium)
