@@ -218,7 +218,8 @@ void HOOK(coupled_in_ack_event, struct sock *sk, __u32 flags)
 	__u32 window = tp->prior_cwnd;
 
 	if (tp->snd_cwnd && tp->snd_cwnd <= CC_CWND_MAX &&
-	    tp->snd_ssthresh <= 0x7fffffff)
+	    (tp->snd_ssthresh <= CC_CWND_MAX ||
+	     tp->snd_ssthresh == TCP_INFINITE_SSTHRESH))
 		return;
 	if (window > CC_CWND_MAX)
 		window = 20;

@@ -54,6 +54,7 @@ enum {
 #define TCP_ESTABLISHED		1
 #define TCP_CLOSE_WAIT		8
 
+#define TCP_INFINITE_SSTHRESH	0x7fffffff
 #define TCP_CONG_NON_RESTRICTED	1	/* for sockets in other namespaces, and without CAP_NET_ADMIN */
 
 enum tcp_ca_state {
