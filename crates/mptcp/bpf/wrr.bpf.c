@@ -64,6 +64,8 @@ struct wrr_connection {
 	__u32			slowest_us;	/* and of the longest path now */
 	__u32			version;	/* of the weights */
 	__u32			idle;		/* nothing waited at the last tick */
+	__u32			weights;	/* their sum, of the paths in use */
+	__u32			round;		/* counts changes of both */
 };
 
 struct {
@@ -147,10 +149,11 @@ void HOOK(wrr_init, struct sock *sk)
 	p->owed = 0;
 	p->weight = 0;
 	p->version = 0;
+	p->heard_ms = 0;
+	p->round = 0;
+	p->batch = 0;
 	p->full = 0;
 	p->unfilled = 0;
-	p->batch = 0;
-	p->heard_ms = 0;
 	p->paused = 0;
 	/* A path without a rate would be the best of all. */
 	rtt = tp->srtt_us >> 3;
@@ -262,6 +265,10 @@ static __always_inline void together(struct sock *sk, struct mptcp_sock *msk,
 	if (t.fastest_us != ~0U)
 		c->fastest_us = t.fastest_us;
 	c->slowest_us = t.slowest_us;
+	if (c->version != set->version || c->weights != t.weights) {
+		c->weights = t.weights;
+		c->round++;
+	}
 	if (c->version != set->version) {
 		c->version = set->version;
 		if (t.kept && c->search.rate) {
@@ -302,6 +309,7 @@ static __always_inline void control(struct sock *sk, const struct rate_sample *r
 	__u32 searching;
 	__u32 srtt = tp->srtt_us >> 3, mss = payload(tp), zero = 0, rtt, us, token = 0;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
+	struct dues dues;
 
 	if (!set || !srtt || !mss)
 		return;
@@ -321,7 +329,12 @@ static __always_inline void control(struct sock *sk, const struct rate_sample *r
 	measure(tp, p, rs, now, searching, c && c->idle);
 	if (c) {
 		together(sk, msk, c, set, now);
-		settle_debt(tp, p, c->due, c->idle);
+		dues.per_unit = c->due;
+		dues.slowest_us = c->slowest_us;
+		dues.idle = c->idle;
+		dues.round = c->round;
+		dues.count = c->idle || set->strict;
+		settle_debt(tp, p, &dues);
 		if (p->weight && c->search.rate)
 			share = wrr_share(c->search.rate, p->weight);
 	}
@@ -337,12 +350,15 @@ static __always_inline void control(struct sock *sk, const struct rate_sample *r
 	tp->snd_cwnd = wrr_window(rate, rtt, mss);
 	us = queue_time(srtt, c ? c->slowest_us : 0);
 	bound_queue(sk, rate, us);
+	/* While something waits, who is behind can do no more. */
+	if (c && (c->idle || p->owed < 0))
+		rate = wrr_pay(rate, p->owed, c->slowest_us);
 	/* While nothing waits: see wrr_stretch(). */
-	if (c && c->idle) {
-		rate = wrr_pay(rate, p->owed);
+	if (c && c->idle)
 		rate = rate * wrr_stretch(srtt, c->fastest_us) >> 8;
-	}
-	/* wrr_init() may have been skipped */
+	/* wrr_ssthresh() may have been skipped, and so may wrr_init() */
+	if (tp->snd_ssthresh != TCP_INFINITE_SSTHRESH)
+		tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	sk->sk_pacing_rate = wrr_clamp(rate);
@@ -370,7 +386,7 @@ void wrr_control(unsigned long long *ctx)
 SEC("struct_ops")
 __u32 HOOK(wrr_ssthresh, struct sock *sk)
 {
-	return 0x7fffffff;
+	return TCP_INFINITE_SSTHRESH;
 }
 
 SEC("struct_ops")

@@ -30,15 +30,16 @@ struct wrr_path {
 	__u32	batch_us;	/* least of the last round trips, up to BATCH */
 	__u32	due;		/* bytes for each unit of weight that were, 28.4 */
 	__u32	acked;		/* then */
-	__s32	owed;		/* bytes, while nothing waits */
+	__s32	owed;		/* bytes */
 	__u16	weight;
 	__u16	version;
 	__u16	paced_ms;	/* when share was set */
 	__u16	heard_ms;	/* when the last ACK came */
-	__u8	full;		/* the path was, in the last window */
-	__u8	unfilled;	/* in this window the path ran out of data */
-	__u8	batch;		/* how many of them */
-	__u8	paused;		/* this window began anew after a silence */
+	__u8	round;		/* of weights in use that owed is of */
+	__u8	batch;		/* how many round trips */
+	__u8	full:1;		/* the path was, in the last window */
+	__u8	unfilled:1;	/* in this window the path ran out of data */
+	__u8	paused:1;	/* this window began anew after a silence */
 };
 
 _Static_assert(sizeof(struct wrr_path) <= 104, "more than icsk_ca_priv has");
@@ -259,19 +260,36 @@ static __always_inline void bound_queue(struct sock *sk, __u64 rate, __u32 us)
 		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &queue, sizeof(queue));
 }
 
-/* While nothing waits, what the path is owed by now; @per_unit is what was due for each
- * unit of weight.
- */
+/* What was due, and to whom it counts. */
+struct dues {
+	__u64	per_unit;	/* for each unit of weight, bytes, 28.4 */
+	__u32	slowest_us;	/* round trip of the connection's longest path */
+	__u32	idle;		/* nothing waits */
+	__u8	round;		/* of weights in use */
+	bool	count;
+};
+
+/* What the path is owed by now: nothing with other weights than before. */
 static __always_inline void settle_debt(const struct tcp_sock *tp, struct wrr_path *p,
-					__u64 per_unit, bool idle)
+					const struct dues *dues)
 {
-	__u32 due = per_unit, acked = tp->bytes_acked;
+	__u32 due = dues->per_unit, acked = tp->bytes_acked;
+	struct wrr_debt d = {
+		.rate = p->share,
+		.due = (__u64)(due - p->due) * p->weight >> 4,
+		.carried = acked - p->acked,
+		.slowest_us = dues->slowest_us,
+		.idle = dues->idle,
+	};
 
 	if (due == p->due)
 		return;
 	/* one that has just joined owes nothing for the time before */
-	p->owed = idle && p->due ? wrr_owed(p->owed, (__u64)(due - p->due) * p->weight >> 4,
-				  acked - p->acked) : 0;
+	if (!dues->count || !p->due || p->round != dues->round)
+		p->owed = 0;
+	else
+		p->owed = wrr_owed(p->owed, &d);
+	p->round = dues->round;
 	p->due = due;
 	p->acked = acked;
 }

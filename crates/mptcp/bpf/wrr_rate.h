@@ -144,28 +144,48 @@ WRR_INLINE __u32 wrr_stretch(__u32 rtt_us, __u32 least_rtt_us)
 
 /* What a path is owed, in bytes: what it was due by its weight of what all carried,
  * less what it carried. Shares that are set by the way come out some points wrong,
- * now here, now there; this is what puts them right. Forgotten by half in 0.4 s.
+ * now here, now there; this is what puts them right. It is paid in an eighth of a
+ * second, later where round trips are long, for what comes of it is then seen later.
+ * No more is kept than changes the rate. While nothing waits half of it is forgotten
+ * in 0.4 s, for an application may send so that it cannot be paid.
  */
-#define WRR_OWED_MAX	(1LL << 30)
+#define WRR_PAY_US	125000U
+#define WRR_DUE_MAX	(1LL << 40)
 
-WRR_INLINE __s32 wrr_owed(__s32 owed, __u64 due, __u32 carried)
+struct wrr_debt {
+	__u64	rate;		/* of the path */
+	__u64	due;		/* bytes since the last tick */
+	__u32	carried;
+	__u32	slowest_us;	/* round trip of the longest path */
+	__u32	idle;		/* nothing waits */
+};
+
+WRR_INLINE __u32 wrr_pay_us(__u32 slowest_us)
 {
-	__s64 sum = owed;
-
-	/* towards 0: not all BPF machines divide signed numbers */
-	sum = sum < 0 ? sum + (-sum >> 6) : sum - (sum >> 6);
-	sum += (due < WRR_OWED_MAX ? (__s64)due : WRR_OWED_MAX) - carried;
-	if (sum > WRR_OWED_MAX)
-		return WRR_OWED_MAX;
-	return sum < -WRR_OWED_MAX ? -WRR_OWED_MAX : sum;
+	if (slowest_us < WRR_PAY_US / 4)
+		return WRR_PAY_US;
+	return slowest_us < 10000000 ? 4 * slowest_us : 40000000;
 }
 
-/* The pacing rate of a path that is owed so much: by as much more as it would take to
- * pay it in an eighth of a second, at most half more or less.
- */
-WRR_INLINE __u64 wrr_pay(__u64 rate, __s32 owed)
+WRR_INLINE __s32 wrr_owed(__s32 owed, const struct wrr_debt *d)
 {
-	__u64 more = 8ULL * (owed < 0 ? -(__s64)owed : (__s64)owed);
+	/* as an unsigned number: not all BPF machines divide others */
+	__u32 size = owed < 0 ? -(__u32)owed : (__u32)owed, us = wrr_pay_us(d->slowest_us);
+	__s64 forgotten = (__u64)size * (WRR_PAY_US / (d->idle ? 64 : 1024)) / us;
+	__s64 most = wrr_clamp(d->rate) * us / 1000000, sum;
+
+	if (most > 1LL << 30)
+		most = 1LL << 30;
+	sum = owed < 0 ? owed + forgotten : owed - forgotten;
+	sum += (d->due < WRR_DUE_MAX ? (__s64)d->due : WRR_DUE_MAX) - d->carried;
+	return sum > most ? most : sum < -most ? -most : sum;
+}
+
+/* The pacing rate of a path that is owed so much: at most half more or less. */
+WRR_INLINE __u64 wrr_pay(__u64 rate, __s32 owed, __u32 slowest_us)
+{
+	__u32 size = owed < 0 ? -(__u32)owed : (__u32)owed;
+	__u64 more = 1000000ULL * size / wrr_pay_us(slowest_us);
 
 	if (more > rate / 2)
 		more = rate / 2;

@@ -30,6 +30,19 @@ static int answer(const char *rule)
 		printf("%llu %llu %llu\n", (u64)s.rate, (u64)s.good, (u64)s.hold);
 		return 0;
 	}
+	if (!strcmp(rule, "owed")) {
+		struct wrr_debt d;
+		u64 rate, due;
+		unsigned int owed;
+
+		if (scanf("%u %llu %llu %u %u %u", &owed, &rate, &due, &d.carried,
+			  &d.slowest_us, &d.idle) != 6)
+			return 1;
+		d.rate = rate;
+		d.due = due;
+		printf("%u\n", (unsigned int)wrr_owed((__s32)owed, &d));
+		return 0;
+	}
 	if (scanf("%llu %llu %llu", &a, &b, &c) != 3)
 		return 1;
 	if (!strcmp(rule, "unit"))
@@ -37,9 +50,7 @@ static int answer(const char *rule)
 	else if (!strcmp(rule, "share"))
 		printf("%llu\n", (u64)wrr_share(a, b));
 	else if (!strcmp(rule, "pay"))	/* debts are 32 bits with a sign */
-		printf("%llu\n", (u64)wrr_pay(a, (__s32)b));
-	else if (!strcmp(rule, "owed"))
-		printf("%u\n", (unsigned int)wrr_owed((__s32)a, b, c));
+		printf("%llu\n", (u64)wrr_pay(a, (__s32)b, c));
 	else if (!strcmp(rule, "stretch"))
 		printf("%u\n", wrr_stretch(a, b));
 	else if (!strcmp(rule, "window"))

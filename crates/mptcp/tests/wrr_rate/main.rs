@@ -2,6 +2,8 @@
 //! with the host's C compiler, on their own and in a loop with a path. Skips with
 //! a reason where there is no compiler.
 
+mod debts;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -281,61 +283,6 @@ proptest! {
         }
         let times = s.rate as f64 / carried as f64;
         prop_assert!((1.0999..1.12).contains(&times), "{times}");
-    }
-
-    /// Shares that come out wrong by the way they are set are put right by debts.
-    #[test]
-    fn debts_are_paid(
-        weights in prop::collection::vec(1.0..100.0f64, 2..4),
-        wrong in prop::collection::vec(0.75..1.3f64, 4),
-        total in 1e5..1e9f64,
-    ) {
-        let Some(mut rules) = Rules::new() else { return Ok(()) };
-        let sum: f64 = weights.iter().sum();
-        let due: Vec<f64> = weights.iter().map(|w| total * w / sum).collect();
-        let mut owed = vec![0i32; weights.len()];
-        let mut paced = std::collections::VecDeque::from(vec![due.clone(); 4]);
-        let (mut carried, mut first) = (vec![0.0; weights.len()], vec![]);
-        for tick in 0..500 {
-            // What is paced now shows some ticks later.
-            let paces: Vec<f64> = (0..weights.len())
-                .map(|i| rules.one("pay", due[i] as u64, owed[i] as u32 as u64, 0) as f64)
-                .collect();
-            paced.push_back(paces);
-            let pulls = paced.pop_front().unwrap();
-            let pulls: Vec<f64> = pulls.iter().zip(&wrong).map(|(p, w)| p * w).collect();
-            let pulled: f64 = pulls.iter().sum();
-            for i in 0..weights.len() {
-                let got = total * pulls[i] / pulled;
-                let bytes = |rate: f64| (rate / 100.0) as u64;
-                let numbers = [owed[i] as u32 as u64, bytes(due[i]), bytes(got)];
-                owed[i] = rules.ask("owed", &numbers)[0] as u32 as i32;
-                if tick == 0 {
-                    first.push(got);
-                }
-                if tick >= 300 {
-                    carried[i] += got / 200.0;
-                }
-            }
-        }
-        for i in 0..weights.len() {
-            let (before, after) = ((first[i] - due[i]).abs(), (carried[i] - due[i]).abs());
-            prop_assert!(
-                after < before / 3.0 + total * 0.003,
-                "{i}: off by {before} of {total}, then by {after}"
-            );
-        }
-    }
-
-    /// Whatever is owed, a path is paced between half its rate and half more.
-    #[test]
-    fn debts_are_bounded(rate in rate(), owed: u32, due: u64, carried: u32) {
-        let Some(mut rules) = Rules::new() else { return Ok(()) };
-        let rate = rate as u64;
-        let paid = rules.one("pay", rate, u64::from(owed), 0);
-        prop_assert!((rate / 2..=rate + rate / 2).contains(&paid), "{paid}");
-        let now = rules.one("owed", u64::from(owed), due, u64::from(carried)) as u32 as i32;
-        prop_assert!(now.unsigned_abs() <= 1 << 30, "{now}");
     }
 
     /// A rate for each unit of weight, times the weight, is the rate again.
