@@ -66,6 +66,7 @@ struct wrr_connection {
 	__u32			idle;		/* nothing waited at the last tick */
 	__u32			weights;	/* their sum, of the paths in use */
 	__u32			round;		/* counts changes of both */
+	__u32			starved;	/* a path had nothing to send */
 };
 
 struct {
@@ -170,9 +171,11 @@ struct together {
 	__u64	pace;		/* bytes/s */
 	__u64	first;		/* least R of the initial windows, or 0 */
 	__u64	kept;		/* greatest R by which no path gets faster, or 0 */
+	__u64	most;		/* least R by which none gets slower */
 	__u64	carried;	/* least R that a full path did, or 0 */
 	__u32	queue_us;	/* of that path */
 	__u32	weights;
+	__u32	starved;	/* a path has nothing to send */
 	__u32	shows_us;	/* how long a change takes to show on all paths */
 	__u32	fastest_us;
 	__u32	slowest_us;
@@ -218,6 +221,8 @@ static long look_at(__u32 i, struct together *t)
 	t->weights += weight;
 	if (!weight)
 		return 0;
+	if (tp->write_seq == tp->snd_nxt)
+		t->starved = 1;
 	if (rtt > t->slowest_us)
 		t->slowest_us = rtt;
 	shows = rtt + p->window_us;
@@ -230,6 +235,8 @@ static long look_at(__u32 i, struct together *t)
 		unit = wrr_unit(p->share, weight);
 		if (!t->kept || unit < t->kept)
 			t->kept = unit;
+		if (unit > t->most)
+			t->most = unit;
 	}
 	if (!p->full)
 		return 0;
@@ -251,7 +258,7 @@ static __always_inline void together(struct sock *sk, struct mptcp_sock *msk,
 		.sk = sk,
 		.msk = msk,
 	};
-	__u64 tick = c->tick, since = now - (tick - WRR_TICK), carried, wait;
+	__u64 tick = c->tick, since = now - (tick - WRR_TICK), carried, wait, rate;
 	struct wrr_sight at = { .now = now, .since = since };
 	enum wrr_seen seen = WRR_BUSY;
 
@@ -265,6 +272,7 @@ static __always_inline void together(struct sock *sk, struct mptcp_sock *msk,
 	if (t.fastest_us != ~0U)
 		c->fastest_us = t.fastest_us;
 	c->slowest_us = t.slowest_us;
+	c->starved = t.starved;
 	if (c->version != set->version || c->weights != t.weights) {
 		c->weights = t.weights;
 		c->round++;
@@ -278,6 +286,7 @@ static __always_inline void together(struct sock *sk, struct mptcp_sock *msk,
 	}
 	if (!c->search.rate)
 		c->search.rate = t.first;
+	rate = c->search.rate;
 	if (tick && t.weights && t.acked >= c->acked && since < 100 * WRR_TICK) {
 		c->due += (t.acked - c->acked) * 16 / t.weights;
 		carried = (t.acked - c->acked) * 1000000 / (since / 1000 + 1);
@@ -295,6 +304,10 @@ static __always_inline void together(struct sock *sk, struct mptcp_sock *msk,
 		at.shows = t.shows_us * 1000ULL;
 		wrr_step(&c->search, seen, &at);
 	}
+	/* what was carried at other rates than these says nothing of the shares */
+	if (c->search.rate > rate + rate / 8 ||
+	    t.most > c->search.rate + c->search.rate / 8)
+		c->round++;
 	c->acked = t.acked;
 }
 
@@ -334,6 +347,7 @@ static __always_inline void control(struct sock *sk, const struct rate_sample *r
 		dues.idle = c->idle;
 		dues.round = c->round;
 		dues.count = c->idle || set->strict;
+		dues.pause = c->starved && !c->idle;
 		settle_debt(tp, p, &dues);
 		if (p->weight && c->search.rate)
 			share = wrr_share(c->search.rate, p->weight);
@@ -350,12 +364,13 @@ static __always_inline void control(struct sock *sk, const struct rate_sample *r
 	tp->snd_cwnd = wrr_window(rate, rtt, mss);
 	us = queue_time(srtt, c ? c->slowest_us : 0);
 	bound_queue(sk, rate, us);
-	/* While something waits, who is behind can do no more. */
-	if (c && (c->idle || p->owed < 0))
+	if (c && c->idle) {
 		rate = wrr_pay(rate, p->owed, c->slowest_us);
-	/* While nothing waits: see wrr_stretch(). */
-	if (c && c->idle)
 		rate = rate * wrr_stretch(srtt, c->fastest_us) >> 8;
+	} else if (c && !c->starved) {
+		/* one that has nothing to send may wait for this path */
+		rate = wrr_wait(rate, p->owed, c->slowest_us);
+	}
 	/* wrr_ssthresh() may have been skipped, and so may wrr_init() */
 	if (tp->snd_ssthresh != TCP_INFINITE_SSTHRESH)
 		tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;

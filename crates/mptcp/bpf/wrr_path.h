@@ -267,6 +267,7 @@ struct dues {
 	__u32	idle;		/* nothing waits */
 	__u8	round;		/* of weights in use */
 	bool	count;
+	bool	pause;		/* this time says nothing of the shares */
 };
 
 /* What the path is owed by now: nothing with other weights than before. */
@@ -287,7 +288,7 @@ static __always_inline void settle_debt(const struct tcp_sock *tp, struct wrr_pa
 	/* one that has just joined owes nothing for the time before */
 	if (!dues->count || !p->due || p->round != dues->round)
 		p->owed = 0;
-	else
+	else if (!dues->pause)
 		p->owed = wrr_owed(p->owed, &d);
 	p->round = dues->round;
 	p->due = due;

@@ -192,6 +192,17 @@ WRR_INLINE __u64 wrr_pay(__u64 rate, __s32 owed, __u32 slowest_us)
 	return owed < 0 ? rate - more : rate + more;
 }
 
+/* The pacing rate of a path while something waits: who is behind can do no more, and who
+ * is ahead waits for it. A little ahead, as ACKs come in trains, counts for nothing:
+ * what this path does not send then is lost to all.
+ */
+WRR_INLINE __u64 wrr_wait(__u64 rate, __s32 owed, __u32 slowest_us)
+{
+	__s64 spare = rate / 128, ahead = -(__s64)owed;
+
+	return ahead > spare ? wrr_pay(rate, spare - ahead, slowest_us) : rate;
+}
+
 /* Packets under way: a round trip and a quarter, 6 ms more for trains of ACKs and
  * more than the queue that is looked for, and enough for a slow path to be paced at all.
  */

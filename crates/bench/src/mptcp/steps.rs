@@ -10,9 +10,9 @@ pub(crate) const POINTS: f64 = 0.5;
 pub(crate) const OF_ITSELF: f64 = 0.1;
 /// A row is of a step if it ends this long after the step's end: ticks come late, s.
 const LATE: f64 = 0.05;
-/// Shares over less than this are not looked at: a burst of 64 kB on the
-/// slowest link would be more than what they may be off, s.
-const LEAST_SPAN: f64 = 2.0;
+/// Shares over less than this are not looked at: a burst of 64 kB is more than what
+/// they may be off where three links share 36 Mbit/s, s.
+const LEAST_SPAN: f64 = 3.0;
 
 /// A time of constant weights, s since the start of the case.
 #[derive(Clone, Debug, PartialEq)]

@@ -85,8 +85,8 @@ proptest! {
         let mut under_way = std::collections::VecDeque::from(vec![pace as f64; delay]);
         let (mut owed, mut carried) = (0i32, 0.0);
         for n in 0..1500 {
-            let ahead = u64::from(owed.min(0) as u32);
-            under_way.push_back(rules.one("pay", pace, ahead, slowest_us) as f64);
+            let debt = u64::from(owed as u32);
+            under_way.push_back(rules.one("wait", pace, debt, slowest_us) as f64);
             let got = under_way.pop_front().unwrap();
             let due = (got + full) * weight / (1.0 + weight);
             let rate = pace as f64;
@@ -115,6 +115,8 @@ proptest! {
         let rate = rate as u64;
         let paid = rules.one("pay", rate, u64::from(owed), u64::from(slowest_us));
         prop_assert!((rate / 2..=rate + rate / 2).contains(&paid), "{paid}");
+        let waiting = rules.one("wait", rate, u64::from(owed), u64::from(slowest_us));
+        prop_assert!((rate / 2..=rate).contains(&waiting), "{waiting}");
         let (owed, carried) = (u64::from(owed), u64::from(carried));
         let numbers = [owed, rate, due, carried, u64::from(slowest_us), u64::from(idle)];
         let now = rules.ask("owed", &numbers)[0] as u32 as i32;

@@ -51,6 +51,8 @@ static int answer(const char *rule)
 		printf("%llu\n", (u64)wrr_share(a, b));
 	else if (!strcmp(rule, "pay"))	/* debts are 32 bits with a sign */
 		printf("%llu\n", (u64)wrr_pay(a, (__s32)b, c));
+	else if (!strcmp(rule, "wait"))
+		printf("%llu\n", (u64)wrr_wait(a, (__s32)b, c));
 	else if (!strcmp(rule, "stretch"))
 		printf("%u\n", wrr_stretch(a, b));
 	else if (!strcmp(rule, "window"))
