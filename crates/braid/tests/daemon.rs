@@ -1,10 +1,10 @@
 //! An engine end on each side of two accesses, spoken to over its control socket.
 
+#[path = "support/request.rs"]
+mod request;
 #[path = "../../mptcp/tests/world/mod.rs"]
 mod world;
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
@@ -77,21 +77,8 @@ impl End {
 
     /// Status and body of a request.
     fn request(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let mut stream = UnixStream::connect(&self.control).unwrap();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: braid\r\nConnection: close\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (
-            head.split(' ').nth(1).unwrap().parse().unwrap(),
-            body.to_owned(),
-        )
+        let (head, body) = request::request(&self.control, method, path, body);
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
     }
 
     fn get<T: DeserializeOwned>(&self, path: &str) -> T {

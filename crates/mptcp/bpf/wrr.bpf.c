@@ -65,7 +65,7 @@ struct wrr_connection {
 	__u32			version;	/* of the weights */
 	__u32			idle;		/* nothing waited at the last tick */
 	__u32			weights;	/* their sum, of the paths in use */
-	__u32			round;		/* counts changes of both */
+	__u32			round;		/* counts what makes debts void */
 	__u32			starved;	/* a path had nothing to send */
 };
 

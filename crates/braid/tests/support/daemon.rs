@@ -1,8 +1,10 @@
 //! A daemon as a process of its own, and how to talk to it.
 #![allow(dead_code)]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
+#[path = "request.rs"]
+mod request;
+
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -12,6 +14,7 @@ use nix::unistd::Pid;
 use serde::de::DeserializeOwned;
 
 use super::world::{Ns, eventually};
+use request::request;
 
 pub(crate) struct Daemon {
     pub(crate) config: PathBuf,
@@ -55,18 +58,7 @@ impl Daemon {
 
     /// First line and body of a request's answer.
     pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> (String, String) {
-        let mut stream = UnixStream::connect(&self.control).unwrap();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: braid\r\nConnection: close\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.lines().next().unwrap().to_owned(), body.to_owned())
+        request(&self.control, method, path, body)
     }
 
     /// State and reason of an access.
