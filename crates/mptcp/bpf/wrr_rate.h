@@ -160,6 +160,12 @@ struct wrr_debt {
 	__u32	idle;		/* nothing waits */
 };
 
+/* As an unsigned number: not all BPF machines divide others. */
+WRR_INLINE __u32 wrr_size(__s32 owed)
+{
+	return owed < 0 ? -(__u32)owed : (__u32)owed;
+}
+
 WRR_INLINE __u32 wrr_pay_us(__u32 slowest_us)
 {
 	if (slowest_us < WRR_PAY_US / 4)
@@ -169,9 +175,8 @@ WRR_INLINE __u32 wrr_pay_us(__u32 slowest_us)
 
 WRR_INLINE __s32 wrr_owed(__s32 owed, const struct wrr_debt *d)
 {
-	/* as an unsigned number: not all BPF machines divide others */
-	__u32 size = owed < 0 ? -(__u32)owed : (__u32)owed, us = wrr_pay_us(d->slowest_us);
-	__s64 forgotten = (__u64)size * (WRR_PAY_US / (d->idle ? 64 : 1024)) / us;
+	__u32 us = wrr_pay_us(d->slowest_us);
+	__s64 forgotten = (__u64)wrr_size(owed) * (WRR_PAY_US / (d->idle ? 64 : 1024)) / us;
 	__s64 most = wrr_clamp(d->rate) * us / 1000000, sum;
 
 	if (most > 1LL << 30)
@@ -184,8 +189,7 @@ WRR_INLINE __s32 wrr_owed(__s32 owed, const struct wrr_debt *d)
 /* The pacing rate of a path that is owed so much: at most half more or less. */
 WRR_INLINE __u64 wrr_pay(__u64 rate, __s32 owed, __u32 slowest_us)
 {
-	__u32 size = owed < 0 ? -(__u32)owed : (__u32)owed;
-	__u64 more = 1000000ULL * size / wrr_pay_us(slowest_us);
+	__u64 more = 1000000ULL * wrr_size(owed) / wrr_pay_us(slowest_us);
 
 	if (more > rate / 2)
 		more = rate / 2;
