@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
+/* What user space sets of weighted round robin and may change at any time. */
+#ifndef BRAID_WRR_WEIGHTS_H
+#define BRAID_WRR_WEIGHTS_H
+
+#include "kernel.h"
+#include "wrr_rate.h"
+
+/* An access, by the address that it has at the device: the peer's here, at the
+ * proxy. IPv4 addresses are mapped (::ffff:a.b.c.d).
+ */
+struct weight_key {
+	__u32	token;		/* of one connection, or 0: all others */
+	__be32	address[4];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct weight_key);
+	__type(value, __u32);
+} weights SEC(".maps");
+
+struct settings {
+	__u32 strict;	/* the ratio holds; or every path carries what it can */
+	__u32 version;	/* changes with every change of the weights */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct settings);
+} settings SEC(".maps");
+
+/* What the process that set this up tells the one that comes after it: pinned with
+ * the others, and read by no program.
+ */
+struct note {
+	__u32	length;		/* bytes */
+	char	text[65532];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct note);
+} note SEC(".maps");
+
+static __always_inline __u32 find_weight(struct sock *sk, __u32 token)
+{
+	struct sock_common *c = &sk->__sk_common;
+	struct weight_key key = { .token = token };
+	__u32 *weight;
+	int i;
+
+	/* the peer's address, then ours; of this connection, then of all */
+	for (i = 0; i < 4; i++) {
+		key.token = i & 2 ? 0 : token;
+		if (c->skc_family == AF_INET6) {
+			struct in6_addr *a = i & 1 ? &c->skc_v6_rcv_saddr :
+						     &c->skc_v6_daddr;
+
+			key.address[0] = a->in6_u.u6_addr32[0];
+			key.address[1] = a->in6_u.u6_addr32[1];
+			key.address[2] = a->in6_u.u6_addr32[2];
+			key.address[3] = a->in6_u.u6_addr32[3];
+		} else {
+			key.address[0] = 0;
+			key.address[1] = 0;
+			key.address[2] = bpf_htonl(0xffff);
+			key.address[3] = i & 1 ? c->skc_rcv_saddr : c->skc_daddr;
+		}
+		weight = bpf_map_lookup_elem(&weights, &key);
+		if (weight)
+			return *weight < WRR_WEIGHT_MAX ? *weight : WRR_WEIGHT_MAX;
+	}
+	return 1;
+}
+
+#endif /* BRAID_WRR_WEIGHTS_H */
