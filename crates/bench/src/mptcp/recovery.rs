@@ -11,6 +11,7 @@ use toml::Table;
 use super::figures::{Worst, show};
 use super::runs::{RunArgs, Runs};
 use super::text;
+use super::weights_plan::{MODES, capacities};
 use crate::report::{Comparison, Report};
 
 /// How to measure.
@@ -61,6 +62,26 @@ const SORTS: [Sort; 2] = [
     },
 ];
 
+/// Who divides the data, and what its runs are called.
+struct Scheduler {
+    slug: &'static str,
+    title: &'static str,
+    keys: fn() -> Result<Table>,
+}
+
+const SCHEDULERS: [Scheduler; 2] = [
+    Scheduler {
+        slug: "-weights",
+        title: "weights",
+        keys: || Ok(text::wrr(MODES[0], &capacities()?)),
+    },
+    Scheduler {
+        slug: "",
+        title: "stock",
+        keys: || Ok(Table::from_iter([("cc".to_owned(), "cubic".into())])),
+    },
+];
+
 /// Mean time until data flowed again in the paper, ms (Navarro-Ortiz et al.
 /// 2024, Figure 8).
 const PAPER: [(&str, f64); 3] = [("wifi", 393.3), ("nr", 517.2), ("lifi", 504.8)];
@@ -69,41 +90,37 @@ const PAPER: [(&str, f64); 3] = [("wifi", 393.3), ("nr", 517.2), ("lifi", 504.8)
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let mut runs = Runs::new(&options.runs, "recovery")?;
     let pieces = options.outages.div_ceil(PER_RUN);
-    let total = pieces as usize * SORTS.len();
+    let total = pieces as usize * SORTS.len() * SCHEDULERS.len();
     let mut report = Report::default();
     let mut rows = Vec::new();
-    for sort in &SORTS {
-        let mut seen: Vec<Recovery> = Vec::new();
-        let mut wrong = 0;
-        for n in 1..=pieces {
-            let count = PER_RUN.min(options.outages - (n - 1) * PER_RUN);
-            let files = runs.piece(
-                &format!("{}-{n:03}", sort.set),
-                &scenario(sort.set, count, n)?,
-                total,
-            )?;
-            for case in &files.summary.cases {
-                if case.failed.is_some() || case.intact != Some(true) {
-                    wrong += 1;
+    for scheduler in &SCHEDULERS {
+        for sort in &SORTS {
+            let mut seen: Vec<Recovery> = Vec::new();
+            let mut wrong = 0;
+            for n in 1..=pieces {
+                let count = PER_RUN.min(options.outages - (n - 1) * PER_RUN);
+                let files = runs.piece(
+                    &format!("{}{}-{n:03}", sort.set, scheduler.slug),
+                    &scenario(sort.set, scheduler, count, n)?,
+                    total,
+                )?;
+                for case in &files.summary.cases {
+                    if case.failed.is_some() || case.intact != Some(true) {
+                        wrong += 1;
+                    }
+                    seen.extend(case.recoveries.iter().cloned());
                 }
-                seen.extend(case.recoveries.iter().cloned());
             }
-        }
-        report.bar(
-            &format!("{}: every byte of the application", sort.title),
-            "right in every run",
-            format!("{wrong} of {pieces} runs failed or had a wrong byte"),
-            wrong == 0,
-        );
-        for (access, paper) in PAPER {
-            rows.push(judge(
-                &mut report,
-                sort,
-                access,
-                paper,
-                &seen,
-                options.outages,
-            ));
+            report.bar(
+                &format!("{}, {}: every byte", scheduler.title, sort.title),
+                "right in every run",
+                format!("{wrong} of {pieces} runs failed or had a wrong byte"),
+                wrong == 0,
+            );
+            for paper in PAPER {
+                let wanted = options.outages;
+                rows.push(judge(&mut report, sort, scheduler, paper, &seen, wanted));
+            }
         }
     }
     report.comparisons.push(Comparison::new(
@@ -112,6 +129,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             OUTAGE.as_secs_f64()
         ),
         [
+            "scheduler",
             "outage",
             "access",
             "outages",
@@ -132,15 +150,15 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 fn judge(
     report: &mut Report,
     sort: &Sort,
-    access: &str,
-    paper: f64,
+    scheduler: &Scheduler,
+    (access, paper): (&str, f64),
     seen: &[Recovery],
     wanted: u32,
 ) -> Vec<String> {
     let of = || seen.iter().filter(|r| r.access == access);
     let gaps: Vec<f64> = of().map(|r| r.gap_ms.unwrap_or(LEAST_GAP_MS)).collect();
     let reuse: Vec<f64> = of().map(|r| r.reuse_ms.unwrap_or(f64::INFINITY)).collect();
-    let name = format!("{}, {access}", sort.title);
+    let name = format!("{}, {}, {access}", scheduler.title, sort.title);
     let (gap, used) = (Worst::of(&gaps), Worst::of(&reuse));
     let mut bar = |what: &str, most: f64, figures: Option<Worst>| {
         let enough = figures.is_some_and(|w| w.n >= wanted as usize);
@@ -165,6 +183,7 @@ fn judge(
         })
     };
     vec![
+        scheduler.title.to_owned(),
         sort.title.to_owned(),
         access.to_owned(),
         gap.map_or(0, |w| w.n).to_string(),
@@ -177,7 +196,7 @@ fn judge(
 }
 
 /// Case `braid` of scenario `recovery`, with `count` outages of each access.
-fn scenario(set: &str, count: u32, seed: u32) -> Result<String> {
+fn scenario(set: &str, scheduler: &Scheduler, count: u32, seed: u32) -> Result<String> {
     let mut table = text::accesses_of("recovery", &format!("recovery-{set}"))?;
     table.insert("seed".into(), i64::from(seed).into());
     let steps = count * PAPER.len() as u32;
@@ -199,7 +218,7 @@ fn scenario(set: &str, count: u32, seed: u32) -> Result<String> {
     }
     let mut keys = Table::new();
     keys.insert("path_manager".into(), "braid".into());
-    keys.insert("cc".into(), "cubic".into());
+    keys.extend((scheduler.keys)()?);
     text::push(&mut table, "case", text::mptcp("braid", keys));
     text::to_text(&table)
 }
@@ -211,8 +230,14 @@ mod tests {
 
     #[test]
     fn each_access_is_up_for_more_than_five_seconds_between() {
-        let s = text::parse(&scenario("blackhole", 4, 1).unwrap()).unwrap();
-        let case = &s.cases[0];
+        let of = |s: &Scheduler| text::parse(&scenario("blackhole", s, 4, 1).unwrap()).unwrap();
+        let [weights, stock] = [of(&SCHEDULERS[0]), of(&SCHEDULERS[1])];
+        let [case, stock] = [&weights.cases[0], &stock.cases[0]];
+        assert!(case.weights.is_some() && stock.weights.is_none());
+        assert_eq!(
+            (stock.cc.as_deref(), stock.path_manager),
+            (Some("cubic"), case.path_manager)
+        );
         assert_eq!(case.path_manager, PathManager::Braid);
         assert_eq!(case.accesses.len(), PAPER.len());
         for (access, _) in PAPER {
@@ -241,7 +266,14 @@ mod tests {
         };
         let judge = |seen: &[Recovery], wanted| {
             let mut report = Report::default();
-            let row = judge(&mut report, &SORTS[0], "nr", 517.2, seen, wanted);
+            let row = judge(
+                &mut report,
+                &SORTS[0],
+                &SCHEDULERS[0],
+                PAPER[1],
+                seen,
+                wanted,
+            );
             (report.all_met(), row)
         };
         let mut seen = vec![one(None, Some(20.0)); 19];
@@ -251,7 +283,7 @@ mod tests {
         let (met, row) = judge(&seen, 20);
         assert!(met, "{row:?}");
         assert!(
-            row[3].ends_with("/ 500") && row[4].ends_with("never"),
+            row[4].ends_with("/ 500") && row[5].ends_with("never"),
             "{row:?}"
         );
         seen.push(one(Some(500.0), None));
