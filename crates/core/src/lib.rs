@@ -8,6 +8,7 @@ pub mod api;
 pub mod cc;
 pub mod overhead;
 pub mod rate;
+pub mod sched;
 pub mod seed;
 pub mod stats;
 pub mod time;

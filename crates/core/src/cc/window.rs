@@ -22,6 +22,15 @@ impl Window {
         }
     }
 
+    /// A window of `size` packets, at least 1, that goes on with the slow-start
+    /// threshold `ssthresh`.
+    pub fn resumed(size: f64, ssthresh: f64) -> Self {
+        Self {
+            ssthresh,
+            ..Self::new(size)
+        }
+    }
+
     /// The window, packets.
     pub fn size(&self) -> f64 {
         self.size

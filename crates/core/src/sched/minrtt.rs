@@ -1,0 +1,27 @@
+//! The path of the least round-trip time that has room: the default of MPTCP
+//! v0.96 and of most implementations of Multipath QUIC.
+
+use super::view::fastest;
+use super::{Decision, Flow, PathView, Scheduler, Until};
+use crate::Time;
+
+/// Least round-trip time first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MinRtt;
+
+impl Scheduler for MinRtt {
+    fn name(&self) -> &'static str {
+        "minrtt"
+    }
+
+    fn decide(&mut self, _now: Time, _flow: &Flow, paths: &[PathView]) -> Decision {
+        match (fastest(paths, true), fastest(paths, false)) {
+            (Some(path), _) => Decision::Send {
+                path,
+                most: paths[path].room(),
+            },
+            (None, Some(_)) => Decision::Wait(Until::AnyRoom),
+            (None, None) => Decision::Wait(Until::Path),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Packet schedulers: which path carries what is sent next.
+//!
+//! A scheduler sees every path of one connection as a [`PathView`] and what is to
+//! be sent as a [`Flow`], and answers with a [`Decision`]. It keeps no socket, no
+//! clock and no randomness; time is passed in. The engine asks before every
+//! burst, sends at most what the decision allows on the path that it names, and
+//! reports what has left with [`Scheduler::sent`].
+//!
+//! The names are those of scenarios and of the kernel's schedulers in
+//! `kernel/mptcp`, whose behaviour these share. To add one: a file here and a
+//! line in [`SCHEDULERS`].
+
+mod active_standby;
+mod blest;
+mod ecf;
+mod minrtt;
+mod priority_based;
+mod redundant;
+mod round;
+mod rr;
+mod smallest_delay;
+#[cfg(test)]
+mod tests;
+mod view;
+mod wrr;
+pub mod xlink;
+
+use std::fmt::Debug;
+
+pub use active_standby::ActiveStandby;
+pub use blest::Blest;
+pub use ecf::Ecf;
+pub use minrtt::MinRtt;
+pub use priority_based::PriorityBased;
+pub use redundant::Redundant;
+pub use rr::RoundRobin;
+pub use smallest_delay::SmallestDelay;
+pub use view::{Flow, PathView};
+pub use wrr::WeightedRoundRobin;
+
+use crate::Time;
+use crate::api::WrrMode;
+
+/// More paths than this are not scheduled: [`Paths`] is a set of so many.
+pub const MOST_PATHS: usize = 64;
+
+/// A set of paths, by their place in the slice that the scheduler was shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Paths(u64);
+
+impl Paths {
+    /// Adds number `i`, below [`MOST_PATHS`]; others are ignored.
+    pub fn insert(&mut self, i: usize) {
+        if i < MOST_PATHS {
+            self.0 |= 1 << i;
+        }
+    }
+
+    /// Whether number `i` is in it.
+    pub fn contains(self, i: usize) -> bool {
+        i < MOST_PATHS && self.0 >> i & 1 == 1
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Their numbers, the least first.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..MOST_PATHS).filter(move |i| self.contains(*i))
+    }
+}
+
+impl FromIterator<usize> for Paths {
+    fn from_iter<T: IntoIterator<Item = usize>>(all: T) -> Self {
+        let mut set = Self::default();
+        all.into_iter().for_each(|i| set.insert(i));
+        set
+    }
+}
+
+/// What to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Send on the path of this number.
+    Send {
+        /// Its place in the slice.
+        path: usize,
+        /// At most so many bytes before the scheduler is asked again; a packet that
+        /// was begun within them may end beyond.
+        most: u64,
+    },
+    /// Send one packet on each of these.
+    Copies(Paths),
+    /// Send nothing.
+    Wait(Until),
+}
+
+/// What ends a wait; whatever else changes, the scheduler may be asked as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// There is room in the window of the path of this number.
+    Room(usize),
+    /// There is room in the window of any.
+    AnyRoom,
+    /// There is a path that can be used.
+    Path,
+}
+
+/// One packet scheduler, with the state of one connection.
+pub trait Scheduler: Debug + Send {
+    /// Its name in scenarios.
+    fn name(&self) -> &'static str;
+
+    /// Says what to do with the packet that is next. `flow.waiting` is above 0.
+    fn decide(&mut self, now: Time, flow: &Flow, paths: &[PathView]) -> Decision;
+
+    /// `bytes` have left on `paths[path]`.
+    fn sent(&mut self, _paths: &[PathView], _path: usize, _bytes: u64) {}
+
+    /// Whether it asks for copies, which streams of QUIC itself cannot have.
+    fn copies(&self) -> bool {
+        false
+    }
+}
+
+/// Makes a scheduler; round robin is strict or not.
+type Make = fn(WrrMode) -> Box<dyn Scheduler>;
+
+/// Every scheduler, by name.
+pub const SCHEDULERS: &[(&str, Make)] = &[
+    ("minrtt", |_| Box::new(MinRtt)),
+    ("rr", |mode| Box::new(RoundRobin::new(mode))),
+    ("wrr", |mode| Box::new(WeightedRoundRobin::new(mode))),
+    ("redundant", |_| Box::new(Redundant)),
+    ("active-standby", |_| Box::new(ActiveStandby)),
+    ("priority-based", |_| Box::new(PriorityBased)),
+    ("smallest-delay", |_| Box::new(SmallestDelay::default())),
+    ("blest", |_| Box::new(Blest::default())),
+    ("ecf", |_| Box::new(Ecf::default())),
+];
+
+/// A new scheduler called `name`.
+pub fn by_name(name: &str, mode: WrrMode) -> Option<Box<dyn Scheduler>> {
+    let found = SCHEDULERS.iter().find(|(n, _)| *n == name);
+    found.map(|(_, make)| make(mode))
+}

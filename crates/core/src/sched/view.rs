@@ -1,0 +1,77 @@
+//! What schedulers see, and questions that several of them ask.
+
+use std::time::Duration;
+
+/// A path, as a scheduler sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathView {
+    /// Which it is: the same as long as it lives, and never that of another.
+    pub id: u32,
+    /// It can carry data: validated, and its access is not lost.
+    pub usable: bool,
+    /// To be used only while no other is usable (RFC 8684 3.3.8,
+    /// draft-ietf-quic-multipath, PATH_STATUS_BACKUP).
+    pub backup: bool,
+    /// Its place in an order, the least first (3GPP TS 23.501 5.32.8).
+    pub priority: u32,
+    /// Its share, 0 or more; of 0, it carries only when no other can.
+    pub weight: f64,
+    /// Congestion window, bytes.
+    pub window: u64,
+    /// Bytes on their way.
+    pub in_flight: u64,
+    /// Bytes of a full packet, above 0.
+    pub segment: u64,
+    /// Smoothed round-trip time.
+    pub srtt: Duration,
+    /// Its mean deviation (RFC 9002 5.3).
+    pub rttvar: Duration,
+    /// Packets lost since it began.
+    pub lost: u64,
+}
+
+impl PathView {
+    /// Bytes that the window has room for.
+    pub fn room(&self) -> u64 {
+        self.window.saturating_sub(self.in_flight)
+    }
+
+    /// Whether a full packet fits into its window.
+    pub fn has_room(&self) -> bool {
+        self.room() >= self.segment
+    }
+
+    /// Congestion window in packets.
+    pub(super) fn packets(&self) -> f64 {
+        self.window as f64 / self.segment as f64
+    }
+}
+
+/// What is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flow {
+    /// Bytes that wait.
+    pub waiting: u64,
+    /// Bytes from the first that the peer has not acknowledged to the last that it
+    /// has room for.
+    pub send_window: u64,
+}
+
+/// Whether `p` takes part: usable, and no backup where others are usable.
+pub(super) fn takes_part(p: &PathView, backups: bool) -> bool {
+    p.usable && p.backup == backups
+}
+
+/// Whether only backups are left.
+pub(super) fn only_backups(paths: &[PathView]) -> bool {
+    !paths.iter().any(|p| p.usable && !p.backup)
+}
+
+/// The path of the least smoothed round-trip time that takes part, with room if
+/// that is asked for.
+pub(super) fn fastest(paths: &[PathView], with_room: bool) -> Option<usize> {
+    let backups = only_backups(paths);
+    let all = paths.iter().enumerate();
+    let may = all.filter(|(_, p)| takes_part(p, backups) && (!with_room || p.has_room()));
+    may.min_by_key(|(_, p)| p.srtt).map(|(i, _)| i)
+}
