@@ -1,0 +1,218 @@
+//! A congestion controller with a gate in front: QUIC passes over a path whose window
+//! is 0, so whoever opens one gate only says which path the next packet takes.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use noq_proto::RttEstimator;
+use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+
+use super::coupled::Coupled;
+use super::shared::Shared;
+
+/// Above what the library's own pacer looks at: it does not pace. We do
+/// ([`crate::pacer`]), before a path is chosen, so that one that has to wait holds up
+/// no other.
+const UNPACED: u64 = 1 << 40;
+
+/// Makes gated controllers of one connection.
+pub(crate) struct Gates {
+    pub(crate) shared: Shared,
+    pub(crate) inner: Inner,
+}
+
+/// What is behind the gates.
+#[derive(Clone)]
+pub(crate) enum Inner {
+    /// The library's own, which knows of one path.
+    Library(Arc<dyn ControllerFactory + Send + Sync>),
+    /// One of ours, coupled with those of the other paths.
+    Coupled(&'static dyn braid_core::cc::Rule),
+}
+
+impl ControllerFactory for Gates {
+    fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {
+        let mtu64 = u64::from(mtu);
+        let (slot, inner): (usize, Box<dyn Controller>) = match &self.inner {
+            Inner::Library(factory) => {
+                let inner = Arc::clone(factory).build(now, mtu);
+                (self.shared.add(inner.window(), mtu64), inner)
+            }
+            Inner::Coupled(rule) => {
+                let slot = self.shared.add(Coupled::INITIAL_PACKETS * mtu64, mtu64);
+                let shared = self.shared.clone();
+                (slot, Box::new(Coupled::new(*rule, shared, slot, now, mtu)))
+            }
+        };
+        let end = Arc::new(End {
+            shared: self.shared.clone(),
+            slot,
+        });
+        Box::new(Gate { end, inner })
+    }
+}
+
+/// Ends the slot when the last controller of the path is gone.
+#[derive(Debug)]
+struct End {
+    shared: Shared,
+    slot: usize,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.shared.with(self.slot, |s| {
+            s.alive = false;
+            s.facts = None;
+        });
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Gate {
+    end: Arc<End>,
+    inner: Box<dyn Controller>,
+}
+
+impl Gate {
+    /// The number of the slot of a controller, which is one of ours.
+    pub(crate) fn slot(controller: &dyn Controller) -> Option<usize> {
+        let any = controller.clone_box().into_any();
+        any.downcast::<Self>().ok().map(|gate| gate.end.slot)
+    }
+
+    fn show(&self) {
+        let (window, metrics) = (self.inner.window(), self.inner.metrics());
+        self.end.shared.with(self.end.slot, |s| {
+            s.window = window;
+            s.pacing = metrics.pacing_rate;
+            s.slow_start = metrics.ssthresh.is_none_or(|t| window < t);
+        });
+    }
+}
+
+impl Controller for Gate {
+    fn on_sent(&mut self, now: Instant, bytes: u64, largest: u64) {
+        self.inner.on_sent(now, bytes, largest);
+    }
+
+    fn on_packet_sent(&mut self, now: Instant, bytes: u16, number: u64) {
+        self.inner.on_packet_sent(now, bytes, number);
+        self.end.shared.with(self.end.slot, |s| {
+            s.in_flight += u64::from(bytes);
+        });
+    }
+
+    fn on_cwnd_limited(&mut self) {
+        // Said as well when it is the gate that is closed.
+        let full = |s: &mut super::Slot| s.in_flight + s.mtu > s.window;
+        if self.end.shared.with(self.end.slot, full) {
+            self.inner.on_cwnd_limited();
+        }
+    }
+
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        number: u64,
+        _app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
+        let idle = self.end.shared.with(self.end.slot, |s| {
+            s.in_flight = s.in_flight.saturating_sub(bytes);
+            s.srtt = rtt.get();
+            let off = s.srtt.abs_diff(now.duration_since(sent));
+            s.rttvar = (3 * s.rttvar + off) / 4;
+            s.idle
+        });
+        self.inner.on_ack(now, sent, bytes, number, idle, rtt);
+    }
+
+    fn on_end_acks(
+        &mut self,
+        now: Instant,
+        in_flight: u64,
+        _app_limited: bool,
+        largest: Option<u64>,
+    ) {
+        let idle = self.end.shared.with(self.end.slot, |s| {
+            s.in_flight = in_flight;
+            s.idle
+        });
+        self.inner.on_end_acks(now, in_flight, idle, largest);
+        self.show();
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        persistent: bool,
+        ecn: bool,
+        lost_bytes: u64,
+        largest: u64,
+    ) {
+        self.inner
+            .on_congestion_event(now, sent, persistent, ecn, lost_bytes, largest);
+        self.show();
+    }
+
+    fn on_packet_lost(&mut self, bytes: u16, number: u64, now: Instant) {
+        self.end.shared.with(self.end.slot, |s| {
+            s.in_flight = s.in_flight.saturating_sub(bytes.into());
+            s.lost += 1;
+        });
+        self.inner.on_packet_lost(bytes, number, now);
+    }
+
+    fn on_spurious_congestion_event(&mut self) {
+        self.inner.on_spurious_congestion_event();
+        self.show();
+    }
+
+    fn on_mtu_update(&mut self, mtu: u16) {
+        self.inner.on_mtu_update(mtu);
+        self.end.shared.with(self.end.slot, |s| s.mtu = mtu.into());
+        self.show();
+    }
+
+    fn on_ack_frequency_update(&mut self, threshold: u64, delay: Duration) {
+        self.inner.on_ack_frequency_update(threshold, delay);
+    }
+
+    fn window(&self) -> u64 {
+        let open = self
+            .end
+            .shared
+            .with(self.end.slot, |s| s.open || !s.scheduled);
+        if open { self.inner.window() } else { 0 }
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        // Not by way of `window`: the library takes a window of 0 here for a mistake.
+        let mut metrics = self.inner.metrics();
+        metrics.pacing_rate = None;
+        metrics.send_quantum = None;
+        metrics.congestion_window = UNPACED;
+        metrics
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Self {
+            end: Arc::clone(&self.end),
+            inner: self.inner.clone_box(),
+        })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.inner.initial_window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

@@ -1,0 +1,41 @@
+//! Congestion control of the paths of one connection.
+
+mod coupled;
+mod gate;
+mod shared;
+
+use std::sync::Arc;
+
+use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
+
+pub(crate) use gate::{Gate, Gates, Inner};
+pub(crate) use shared::{Shared, Slot};
+
+use crate::Error;
+
+/// The library's algorithms, each for one path alone.
+const LIBRARY: [&str; 3] = ["reno", "cubic", "bbr"];
+
+/// The names of all algorithms.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let ours = braid_core::cc::RULES.iter().map(|r| r.name());
+    LIBRARY.into_iter().chain(ours.filter(|n| *n != "reno"))
+}
+
+/// What makes the controllers called `name`.
+pub(crate) fn inner(name: &str) -> Result<Inner, Error> {
+    Ok(match name {
+        "reno" => Inner::Library(Arc::new(NewRenoConfig::default())),
+        "cubic" => Inner::Library(Arc::new(CubicConfig::default())),
+        "bbr" => Inner::Library(Arc::new(Bbr3Config::default())),
+        _ => match braid_core::cc::by_name(name) {
+            Some(rule) => Inner::Coupled(rule),
+            None => {
+                return Err(Error::UnknownCongestionControl {
+                    name: name.to_owned(),
+                    known: names().collect::<Vec<_>>().join(", "),
+                });
+            }
+        },
+    })
+}

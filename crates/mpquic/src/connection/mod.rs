@@ -1,0 +1,219 @@
+//! One connection over several accesses: QUIC, its paths and a scheduler. No socket
+//! and no clock: what arrives and the time are passed in, what is to be sent and what
+//! happened come out.
+
+mod paths;
+mod transmit;
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use braid_core::sched::{PathView, Scheduler};
+use noq_proto::{
+    ConnectionError, ConnectionEvent, ConnectionHandle, EndpointEvent, PathEvent, Side, StreamEvent,
+};
+
+use crate::Error;
+use crate::access::{self, Access};
+use crate::congestion::Shared;
+use crate::steering::{Lane, Steering};
+use paths::{Opening, Path};
+pub use transmit::Outgoing;
+
+/// What happened on a connection.
+#[derive(Debug)]
+pub enum Event {
+    /// Both ends have finished the handshake: data may be sent.
+    Connected,
+    /// The connection has ended.
+    Lost(ConnectionError),
+    /// Something about a stream.
+    Stream(StreamEvent),
+    /// An access carries data from now on.
+    PathUp {
+        /// Its name; none if it is none of those that are known.
+        access: Option<String>,
+    },
+    /// An access has no path any more.
+    PathDown {
+        /// Its name.
+        access: Option<String>,
+        /// In words.
+        why: String,
+    },
+}
+
+/// A connection.
+pub struct Connection {
+    handle: ConnectionHandle,
+    quic: noq_proto::Connection,
+    shared: Shared,
+    lane: Lane,
+    scheduler: Box<dyn Scheduler>,
+    accesses: Vec<Access>,
+    /// The access that the connection began on, whose address QUIC is not told.
+    first: Option<usize>,
+    paths: Vec<Path>,
+    /// Paths that there have been.
+    numbers: u32,
+    opening: Vec<Opening>,
+    /// Shown to the scheduler; kept for its room.
+    views: Vec<PathView>,
+    /// When a path that has to wait may send.
+    paced: Option<Instant>,
+    began: Instant,
+    connected: bool,
+    events: VecDeque<Event>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("accesses", &self.accesses)
+            .field("paths", &self.paths)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a connection is made with.
+pub(crate) struct Parts {
+    pub(crate) handle: ConnectionHandle,
+    pub(crate) quic: noq_proto::Connection,
+    pub(crate) shared: Shared,
+    pub(crate) lane: Lane,
+    pub(crate) scheduler: Box<dyn Scheduler>,
+    pub(crate) accesses: Vec<Access>,
+    pub(crate) first: Option<usize>,
+    pub(crate) now: Instant,
+}
+
+impl Connection {
+    pub(crate) fn new(p: Parts) -> Self {
+        let opening = p.accesses.iter().map(|_| Opening::default()).collect();
+        let mut connection = Self {
+            handle: p.handle,
+            quic: p.quic,
+            shared: p.shared,
+            lane: p.lane,
+            scheduler: p.scheduler,
+            accesses: p.accesses,
+            first: p.first,
+            paths: Vec::new(),
+            numbers: 0,
+            opening,
+            views: Vec::new(),
+            paced: None,
+            began: p.now,
+            connected: false,
+            events: VecDeque::new(),
+        };
+        connection.begin_first();
+        connection
+    }
+
+    /// The library's name of it.
+    pub(crate) fn handle(&self) -> ConnectionHandle {
+        self.handle
+    }
+
+    /// The streams and everything else that does not depend on paths.
+    pub fn quic(&mut self) -> &mut noq_proto::Connection {
+        &mut self.quic
+    }
+
+    /// The accesses, as they are steered now.
+    pub fn accesses(&self) -> &[Access] {
+        &self.accesses
+    }
+
+    /// Sets weights by the names of accesses; those that are not named stay. They
+    /// count from the next packet on.
+    ///
+    /// # Errors
+    /// [`Error::UnknownAccess`] and [`Error::BadWeights`]; nothing is changed then.
+    pub fn set_weights(&mut self, weights: &[(String, f64)]) -> Result<(), Error> {
+        access::set_weights(&mut self.accesses, weights)
+    }
+
+    /// Changes the scheduler; it counts from the next packet on.
+    ///
+    /// # Errors
+    /// As [`Steering::make`].
+    pub fn set_steering(&mut self, steering: &Steering) -> Result<(), Error> {
+        self.scheduler = steering.make(self.lane)?;
+        Ok(())
+    }
+
+    /// The next event, or none.
+    pub fn poll(&mut self, now: Instant) -> Option<Event> {
+        self.collect(now);
+        self.events.pop_front()
+    }
+
+    fn collect(&mut self, now: Instant) {
+        while let Some(event) = self.quic.poll() {
+            self.take(event, now);
+        }
+    }
+
+    /// Whether it has ended and everything has been told.
+    pub(crate) fn is_over(&mut self, now: Instant) -> bool {
+        self.collect(now);
+        self.quic.is_drained() && self.events.is_empty()
+    }
+
+    fn take(&mut self, event: noq_proto::Event, now: Instant) {
+        use noq_proto::Event as Quic;
+        match event {
+            Quic::Connected => {
+                self.connected = true;
+                if !self.is_client() {
+                    self.events.push_back(Event::Connected);
+                }
+                self.begin_others(now);
+            }
+            // Until the peer has finished the handshake, too, it cannot move to another
+            // address, and all would be lost with that.
+            Quic::HandshakeConfirmed if self.is_client() => {
+                self.events.push_back(Event::Connected);
+            }
+            Quic::ConnectionLost { reason } => self.events.push_back(Event::Lost(reason)),
+            Quic::Stream(e) => self.events.push_back(Event::Stream(e)),
+            Quic::Path(PathEvent::Established { id, .. }) => self.establish(id, now),
+            Quic::Path(PathEvent::Abandoned { id, reason, .. }) => {
+                self.abandoned(id, &reason, now);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn handle_event(&mut self, event: ConnectionEvent) {
+        self.quic.handle_event(event);
+    }
+
+    pub(crate) fn poll_endpoint_events(&mut self) -> Option<EndpointEvent> {
+        self.quic.poll_endpoint_events()
+    }
+
+    /// When [`Connection::handle_timeout`] is wanted.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let opening = self.opening.iter().filter_map(|o| o.retry);
+        let quic = self.quic.poll_timeout();
+        quic.into_iter().chain(self.paced).chain(opening).min()
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.quic.poll_timeout().is_some_and(|t| t <= now) {
+            self.quic.handle_timeout(now);
+        }
+        if self.paced.is_some_and(|t| t <= now) {
+            self.paced = None;
+        }
+        self.open_paths(now);
+    }
+
+    fn is_client(&self) -> bool {
+        self.quic.side() == Side::Client
+    }
+}

@@ -1,0 +1,264 @@
+//! Which paths there are, and the opening of those that are missing.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use noq_proto::{FourTuple, PathAbandonReason, PathError, PathId, PathStatus, VarInt};
+
+use super::{Connection, Event};
+use crate::access::{label, labelled};
+use crate::congestion::Gate;
+use crate::pacer::Pacer;
+
+/// How soon an attempt that failed is repeated, at first and at most.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+const RETRY_MOST: Duration = Duration::from_secs(5);
+/// Connection ids for further paths arrive some time after the handshake.
+const NO_CIDS_YET: Duration = Duration::from_millis(5);
+/// What a path is closed with whose access is lost (draft-ietf-quic-multipath,
+/// PATH_UNSTABLE_OR_POOR).
+const LOST: VarInt = VarInt::from_u32(0x3e76);
+
+/// A path that may carry data.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    pub(super) id: PathId,
+    /// The same for the scheduler.
+    pub(super) number: u32,
+    pub(super) access: Option<usize>,
+    pub(super) network: FourTuple,
+    /// Of its congestion controller.
+    pub(super) slot: usize,
+    pub(super) pacer: Pacer,
+    /// Validated.
+    pub(super) established: bool,
+    /// From an address that the device no longer has: to be replaced.
+    stale: bool,
+}
+
+/// The opening of a path on an access.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Opening {
+    /// When to try (again).
+    pub(super) retry: Option<Instant>,
+    wait: Duration,
+}
+
+impl Opening {
+    fn failed(&mut self, now: Instant) {
+        self.wait = (self.wait * 2).clamp(RETRY_FIRST, RETRY_MOST);
+        self.retry = Some(now + self.wait);
+    }
+}
+
+impl Connection {
+    /// The path that the connection begins on.
+    pub(super) fn begin_first(&mut self) {
+        self.track(PathId::ZERO, self.first);
+    }
+
+    /// The handshake is done: the first path is validated, others may be opened.
+    pub(super) fn begin_others(&mut self, now: Instant) {
+        self.establish(PathId::ZERO, now);
+        for opening in &mut self.opening {
+            opening.retry = Some(now);
+        }
+        self.open_paths(now);
+    }
+
+    /// Takes up a path of QUIC; does nothing if it is known or gone.
+    fn track(&mut self, id: PathId, access: Option<usize>) {
+        if self.paths.iter().any(|p| p.id == id) {
+            return;
+        }
+        let slot = self.quic.congestion_state(id).and_then(Gate::slot);
+        let (Some(slot), Ok(network)) = (slot, self.quic.network_path(id)) else {
+            return;
+        };
+        self.numbers += 1;
+        self.paths.push(Path {
+            id,
+            number: self.numbers,
+            access,
+            network,
+            slot,
+            pacer: Pacer::default(),
+            established: false,
+            stale: false,
+        });
+    }
+
+    /// A path is validated.
+    pub(super) fn establish(&mut self, id: PathId, now: Instant) {
+        let access = self.access_of(id);
+        self.track(id, access);
+        let Some(path) = self.paths.iter_mut().find(|p| p.id == id) else {
+            return;
+        };
+        if path.established {
+            return;
+        }
+        path.established = true;
+        path.access = path.access.or(access);
+        if let Some(i) = path.access {
+            self.opening[i] = Opening::default();
+        }
+        let (slot, access) = (path.slot, path.access);
+        let access = self.name(access);
+        self.shared.lock()[slot].scheduled = true;
+        self.events.push_back(Event::PathUp { access });
+        self.close_unusable(now);
+    }
+
+    /// Closes the paths of accesses that are lost; the last one stays, for want of
+    /// another, until there is one.
+    fn close_unusable(&mut self, now: Instant) {
+        let lost = |p: &&Path| p.stale || p.access.is_some_and(|i| !self.accesses[i].usable());
+        let ids: Vec<PathId> = self.paths.iter().filter(lost).map(|p| p.id).collect();
+        for id in ids {
+            let _ = self.quic.close_path(now, id, LOST);
+        }
+    }
+
+    /// The access of a path, by the address that leads over it.
+    fn access_of(&self, id: PathId) -> Option<usize> {
+        if id == PathId::ZERO && self.first.is_some() {
+            return self.first;
+        }
+        let network = self.quic.network_path(id).ok()?;
+        if self.is_client() {
+            return labelled(network.local_ip()?);
+        }
+        let address = network.remote().ip().to_canonical();
+        let mut all = self.accesses.iter();
+        all.position(|a| a.address == Some(address))
+    }
+
+    /// At the proxy, follows devices that have moved: to another address, with which
+    /// comes another congestion controller (RFC 9000 9.4).
+    pub(super) fn follow(&mut self) {
+        for i in 0..self.paths.len() {
+            let id = self.paths[i].id;
+            let Ok(network) = self.quic.network_path(id) else {
+                continue;
+            };
+            if network == self.paths[i].network {
+                continue;
+            }
+            let slot = self.quic.congestion_state(id).and_then(Gate::slot);
+            let access = self.access_of(id);
+            let path = &mut self.paths[i];
+            path.network = network;
+            path.access = access.or(path.access);
+            if let Some(slot) = slot.filter(|s| *s != path.slot) {
+                path.slot = slot;
+                path.pacer = Pacer::default();
+                self.shared.lock()[slot].scheduled = path.established;
+            }
+        }
+    }
+
+    fn name(&self, access: Option<usize>) -> Option<String> {
+        access.map(|i| self.accesses[i].name.clone())
+    }
+
+    /// A path has ended.
+    pub(super) fn abandoned(&mut self, id: PathId, reason: &PathAbandonReason, now: Instant) {
+        let Some(at) = self.paths.iter().position(|p| p.id == id) else {
+            return;
+        };
+        let path = self.paths.remove(at);
+        if let Some(i) = path.access {
+            self.opening[i].failed(now);
+        }
+        if path.established {
+            let access = self.name(path.access);
+            let why = match reason {
+                PathAbandonReason::ApplicationClosed { .. } => "closed by this end",
+                PathAbandonReason::RemoteAbandoned { .. } => "closed by the other end",
+                PathAbandonReason::TimedOut => "nothing came back on it",
+                _ => "its network changed",
+            };
+            let why = why.to_owned();
+            self.events.push_back(Event::PathDown { access, why });
+        }
+    }
+
+    /// Opens what is missing and due: at the device alone, as the draft has it.
+    pub(super) fn open_paths(&mut self, now: Instant) {
+        if !self.is_client() || !self.connected || self.quic.is_closed() {
+            self.opening.iter_mut().for_each(|o| o.retry = None);
+            return;
+        }
+        for i in 0..self.accesses.len() {
+            if self.opening[i].retry.is_none_or(|t| t > now) {
+                continue;
+            }
+            self.opening[i].retry = None;
+            let has = self.paths.iter().any(|p| p.access == Some(i) && !p.stale);
+            if self.accesses[i].usable() && !has {
+                self.open_path(i, now);
+            }
+        }
+    }
+
+    fn open_path(&mut self, i: usize, now: Instant) {
+        let access = &self.accesses[i];
+        let Some(remote) = self.remote() else {
+            return;
+        };
+        let status = match access.backup {
+            true => PathStatus::Backup,
+            false => PathStatus::Available,
+        };
+        let network = FourTuple::new(remote, Some(label(i)));
+        match self.quic.open_path(network, status, now) {
+            Ok(id) => self.track(id, Some(i)),
+            Err(PathError::RemoteCidsExhausted) => {
+                self.opening[i].retry = Some(now + NO_CIDS_YET);
+            }
+            Err(PathError::MultipathNotNegotiated) => {}
+            Err(_) => self.opening[i].failed(now),
+        }
+    }
+
+    fn remote(&self) -> Option<std::net::SocketAddr> {
+        let id = self.quic.paths().first().copied()?;
+        Some(self.quic.network_path(id).ok()?.remote())
+    }
+
+    /// The device's link of access number `i` has changed.
+    pub(crate) fn link(&mut self, i: usize, up: bool, address: Option<IpAddr>, now: Instant) {
+        let before = self.accesses[i].clone();
+        let access = &mut self.accesses[i];
+        (access.up, access.address) = (up, address);
+        if *access == before {
+            return;
+        }
+        if before.usable() {
+            // At once: what was sent there is sent again elsewhere.
+            self.close_unusable(now);
+            if self.accesses[i].usable() {
+                self.moved(i, now);
+            }
+        }
+        if self.accesses[i].usable() {
+            self.opening[i] = Opening {
+                retry: Some(now),
+                wait: Duration::ZERO,
+            };
+            self.open_paths(now);
+        }
+    }
+
+    /// The address of an access has changed: what was under way to the old one is sent
+    /// again at once where there is another path. The last one stays until it is
+    /// replaced: the peer may follow it, and does if nothing is lost meanwhile.
+    fn moved(&mut self, i: usize, now: Instant) {
+        for path in self.paths.iter_mut().filter(|p| p.access == Some(i)) {
+            path.stale = true;
+            let _ = self.quic.ping_path(path.id);
+        }
+        self.close_unusable(now);
+    }
+}

@@ -1,0 +1,160 @@
+//! What is sent next, and on which path.
+
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+use braid_core::Time;
+use braid_core::sched::{Decision, Flow, MOST_PATHS, PathView};
+use noq_proto::Transmit;
+
+use super::Connection;
+use super::paths::Path;
+use crate::congestion::Slot;
+use crate::pacer::BURST_PACKETS;
+
+const BURST: NonZeroUsize = NonZeroUsize::new(BURST_PACKETS as usize).expect("not zero");
+
+/// Which gates are open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    All,
+    Only(usize),
+    None,
+}
+
+/// A burst of UDP datagrams that is to be sent.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// What of the buffer, where to and from where.
+    pub transmit: Transmit,
+    /// The access that it leaves on; none where that is left to the routing.
+    pub access: Option<usize>,
+}
+
+impl Connection {
+    /// Writes the next burst into `buf`, which is empty; none if nothing is to be sent
+    /// now.
+    pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Outgoing> {
+        self.follow();
+        let transmit = match self.connected {
+            true => self.scheduled(now, buf),
+            false => {
+                self.set_gates(Open::All);
+                self.quic.poll_transmit(now, BURST, buf)
+            }
+        }?;
+        let path = self.path_of(&transmit);
+        if let Some(i) = path {
+            let slots = self.shared.lock();
+            let p = &mut self.paths[i];
+            p.pacer.sent(now, transmit.size as u64, &slots[p.slot]);
+        }
+        let access = match path {
+            Some(i) => self.paths[i].access,
+            None => self.first,
+        };
+        Some(Outgoing { transmit, access })
+    }
+
+    fn scheduled(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        self.look(now);
+        // How much waits, the library does not tell.
+        let flow = Flow {
+            waiting: u64::from(crate::transport::PAYLOAD),
+            send_window: u64::MAX,
+        };
+        let time = Time::from(now.duration_since(self.began));
+        let decision = self.scheduler.decide(time, &flow, &self.views);
+        let Decision::Send { path, most } = decision else {
+            self.mark_idle();
+            // Acknowledgements and probes leave all the same.
+            self.set_gates(Open::None);
+            return self.quic.poll_transmit(now, BURST, buf);
+        };
+        self.set_gates(Open::Only(path));
+        let packets = most.min(self.views[path].room()) / self.views[path].segment;
+        let packets = packets.clamp(1, BURST_PACKETS) as usize;
+        let packets = NonZeroUsize::new(packets).unwrap_or(NonZeroUsize::MIN);
+        if let Some(transmit) = self.quic.poll_transmit(now, packets, buf) {
+            if let Some(i) = self.path_of(&transmit) {
+                self.scheduler.sent(&self.views, i, transmit.size as u64);
+            }
+            return Some(transmit);
+        }
+        self.mark_idle();
+        // No data waits, and what else there is may leave on any path.
+        self.set_gates(Open::All);
+        self.quic.poll_transmit(now, NonZeroUsize::MIN, buf)
+    }
+
+    /// Has the scheduler see the paths as they are.
+    fn look(&mut self, now: Instant) {
+        let mut slots = self.shared.lock();
+        self.paced = None;
+        self.views.clear();
+        for p in self.paths.iter().take(MOST_PATHS) {
+            let slot = &mut slots[p.slot];
+            let mut view = view(p, slot);
+            if let Some(access) = p.access.map(|i| &self.accesses[i]) {
+                let beside = self.paths.iter().filter(|o| o.access == p.access);
+                let beside = beside.filter(|o| o.established).count().max(1);
+                view.weight = access.weight / beside as f64;
+                view.priority = access.priority;
+                view.backup = access.backup;
+                view.usable &= access.usable();
+            }
+            let wait = p.pacer.wait(now, slot).filter(|_| view.has_room());
+            if let Some(at) = wait {
+                view.in_flight = view.window.max(1);
+                self.paced = Some(self.paced.map_or(at, |t| t.min(at)));
+            }
+            slot.idle &= view.has_room();
+            self.views.push(view);
+        }
+    }
+
+    /// Nothing is sent now: those that could have are not in full use.
+    fn mark_idle(&mut self) {
+        let mut slots = self.shared.lock();
+        for (p, view) in self.paths.iter().zip(&self.views) {
+            slots[p.slot].idle = view.has_room();
+        }
+    }
+
+    fn set_gates(&mut self, open: Open) {
+        let mut slots = self.shared.lock();
+        for (i, p) in self.paths.iter().enumerate() {
+            slots[p.slot].open = match open {
+                Open::All => true,
+                Open::Only(path) => path == i,
+                Open::None => false,
+            };
+        }
+    }
+
+    /// The path that a burst leaves on.
+    fn path_of(&self, t: &Transmit) -> Option<usize> {
+        let client = self.is_client();
+        let same = |p: &Path| match client {
+            true => p.network.local_ip() == t.src_ip,
+            false => p.network.remote() == t.destination,
+        };
+        self.paths.iter().position(same)
+    }
+}
+
+fn view(p: &Path, slot: &Slot) -> PathView {
+    PathView {
+        id: p.number,
+        usable: p.established && slot.alive,
+        backup: false,
+        priority: 0,
+        weight: 1.0,
+        window: slot.window,
+        in_flight: slot.in_flight,
+        segment: slot.mtu.max(1),
+        srtt: slot.srtt,
+        rttvar: slot.rttvar,
+        lost: slot.lost,
+    }
+}

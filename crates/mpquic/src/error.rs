@@ -1,0 +1,76 @@
+//! What can go wrong, and what to do about it.
+
+use std::net::SocketAddr;
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No scheduler is called so.
+    #[error("unknown packet scheduler \"{name}\": there are {known}")]
+    UnknownScheduler {
+        /// As asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// No congestion control is called so.
+    #[error("unknown congestion control \"{name}\": there are {known}")]
+    UnknownCongestionControl {
+        /// As asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// Streams of QUIC itself leave it to the library what is sent next.
+    #[error(
+        "the scheduler \"{name}\" cannot steer the stream lane, where what is sent next and how \
+         much waits is known to the QUIC library alone: use lane = \"datagram\", or one of {others}"
+    )]
+    NeedsDatagramLane {
+        /// The scheduler.
+        name: String,
+        /// Those that can.
+        others: String,
+    },
+    /// Weights of which none is above zero, or one is no number.
+    #[error("weights {weights}: each is 0 or more, and one at least above 0")]
+    BadWeights {
+        /// As given.
+        weights: String,
+    },
+    /// A name that is none of an access.
+    #[error("there is no access \"{name}\": there are {known}")]
+    UnknownAccess {
+        /// As asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// None of the accesses can be used.
+    #[error("connect to {remote}: no access is up (asked for {accesses})")]
+    NoAccess {
+        /// Where to.
+        remote: SocketAddr,
+        /// Their names.
+        accesses: String,
+    },
+    /// No attempt got through.
+    #[error("connect to {remote}: no answer within {seconds} s over {accesses}")]
+    NoAnswer {
+        /// Where to.
+        remote: SocketAddr,
+        /// For how long it was tried.
+        seconds: u64,
+        /// The accesses, by name.
+        accesses: String,
+    },
+    /// The library refused to connect.
+    #[error("connect to {remote}: {source}")]
+    Connect {
+        /// Where to.
+        remote: SocketAddr,
+        /// Why.
+        source: noq_proto::ConnectError,
+    },
+}

@@ -1,0 +1,293 @@
+//! One end of connections: QUIC's endpoint with ours on top, without sockets or a
+//! clock.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::BytesMut;
+use noq_proto::{
+    ClientConfig, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
+    FourTuple, Incoming, ServerConfig, Transmit,
+};
+
+use crate::access::{self, Access};
+use crate::congestion::{self, Inner, Shared};
+use crate::connection::{Connection, Event, Outgoing, Parts};
+use crate::steering::{Lane, Steering};
+use crate::{Error, transport};
+
+/// What connections are made with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What carries data.
+    pub lane: Lane,
+    /// The scheduler.
+    pub steering: Steering,
+    /// One of [`congestion::names`].
+    pub congestion_control: String,
+}
+
+impl Default for Options {
+    /// Streams, `minrtt`, `cubic`.
+    fn default() -> Self {
+        Self {
+            lane: Lane::default(),
+            steering: Steering::default(),
+            congestion_control: "cubic".to_owned(),
+        }
+    }
+}
+
+/// Takes connections in.
+struct Listening {
+    config: ServerConfig,
+    options: Options,
+    inner: Inner,
+    /// The accesses of every peer, by the peer's addresses.
+    accesses: Vec<Access>,
+}
+
+/// One end.
+pub struct Host {
+    quic: Endpoint,
+    listening: Option<Listening>,
+    connections: BTreeMap<usize, Connection>,
+    /// Whose turn it is to send.
+    turn: usize,
+    /// Answers that belong to no connection.
+    answers: VecDeque<(Transmit, Vec<u8>)>,
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host")
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// An end that connects.
+    pub fn new(config: EndpointConfig) -> Self {
+        Self {
+            quic: Endpoint::new(Arc::new(config), None, false),
+            listening: None,
+            connections: BTreeMap::new(),
+            turn: 0,
+            answers: VecDeque::new(),
+        }
+    }
+
+    /// Takes connections in from now on. `accesses` are those of the peers, by the
+    /// peers' addresses.
+    ///
+    /// # Errors
+    /// As [`Steering::make`], and [`Error::UnknownCongestionControl`].
+    pub fn listen(
+        &mut self,
+        config: ServerConfig,
+        options: &Options,
+        accesses: Vec<Access>,
+    ) -> Result<(), Error> {
+        options.steering.make(options.lane)?;
+        let inner = congestion::inner(&options.congestion_control)?;
+        self.quic.set_server_config(Some(Arc::new(config.clone())));
+        self.listening = Some(Listening {
+            config,
+            options: options.clone(),
+            inner,
+            accesses,
+        });
+        Ok(())
+    }
+
+    /// Begins a connection on the access number `first`.
+    ///
+    /// # Errors
+    /// [`Error::NoAccess`] where that cannot be used; as [`Host::listen`];
+    /// [`Error::Connect`].
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        mut config: ClientConfig,
+        options: &Options,
+        (remote, name): (SocketAddr, &str),
+        accesses: Vec<Access>,
+        first: usize,
+    ) -> Result<ConnectionHandle, Error> {
+        if !accesses.get(first).is_some_and(Access::usable) {
+            return Err(Error::NoAccess {
+                remote,
+                accesses: access::names(&accesses),
+            });
+        }
+        let scheduler = options.steering.make(options.lane)?;
+        let shared = Shared::default();
+        let inner = congestion::inner(&options.congestion_control)?;
+        config.transport_config(transport::config(inner, &shared));
+        let begun = self.quic.connect(now, config, remote, name);
+        let (handle, quic) = begun.map_err(|source| Error::Connect { remote, source })?;
+        let connection = Connection::new(Parts {
+            handle,
+            quic,
+            shared,
+            lane: options.lane,
+            scheduler,
+            accesses,
+            first: Some(first),
+            now,
+        });
+        self.connections.insert(handle.0, connection);
+        Ok(handle)
+    }
+
+    /// A connection, as long as it lasts.
+    pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
+        self.connections.get_mut(&handle.0)
+    }
+
+    /// The connections that there are.
+    pub fn handles(&self) -> Vec<ConnectionHandle> {
+        self.connections
+            .keys()
+            .map(|k| ConnectionHandle(*k))
+            .collect()
+    }
+
+    /// A UDP datagram has arrived at the device, on access number `access`.
+    pub fn arrive(
+        &mut self,
+        now: Instant,
+        access: usize,
+        remote: SocketAddr,
+        ecn: Option<EcnCodepoint>,
+        data: BytesMut,
+    ) {
+        let network = FourTuple::new(remote, Some(access::label(access)));
+        self.receive(now, network, ecn, data);
+    }
+
+    /// A UDP datagram has arrived.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        network: FourTuple,
+        ecn: Option<EcnCodepoint>,
+        data: BytesMut,
+    ) {
+        let mut buf = Vec::new();
+        match self.quic.handle(now, network, ecn, data, &mut buf) {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some(c) = self.connections.get_mut(&handle.0) {
+                    c.handle_event(event);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.accept(now, incoming),
+            Some(DatagramEvent::Response(transmit)) => self.answers.push_back((transmit, buf)),
+            None => {}
+        }
+    }
+
+    fn accept(&mut self, now: Instant, incoming: Incoming) {
+        let Some(l) = &self.listening else {
+            self.quic.ignore(incoming);
+            return;
+        };
+        let shared = Shared::default();
+        let mut config = l.config.clone();
+        config.transport_config(transport::config(l.inner.clone(), &shared));
+        // It was made once before, when listening began.
+        let Ok(scheduler) = l.options.steering.make(l.options.lane) else {
+            self.quic.ignore(incoming);
+            return;
+        };
+        let mut buf = Vec::new();
+        let accepted = self
+            .quic
+            .accept(incoming, now, &mut buf, Some(Arc::new(config)));
+        match accepted {
+            Ok((handle, quic)) => {
+                let connection = Connection::new(Parts {
+                    handle,
+                    quic,
+                    shared,
+                    lane: l.options.lane,
+                    scheduler,
+                    accesses: l.accesses.clone(),
+                    first: None,
+                    now,
+                });
+                self.connections.insert(handle.0, connection);
+            }
+            Err(refused) => {
+                if let Some(transmit) = refused.response {
+                    self.answers.push_back((transmit, buf));
+                }
+            }
+        }
+    }
+
+    /// The next event of any connection, and whose it is.
+    pub fn poll(&mut self, now: Instant) -> Option<(ConnectionHandle, Event)> {
+        self.exchange(now);
+        let mut all = self.connections.iter_mut();
+        all.find_map(|(k, c)| Some((ConnectionHandle(*k), c.poll(now)?)))
+    }
+
+    /// Passes on what connections and the endpoint have for each other, and forgets
+    /// connections that are over.
+    fn exchange(&mut self, now: Instant) {
+        for c in self.connections.values_mut() {
+            while let Some(event) = c.poll_endpoint_events() {
+                if let Some(event) = self.quic.handle_event(c.handle(), event) {
+                    c.handle_event(event);
+                }
+            }
+        }
+        // Not before what happened to them has been told.
+        self.connections.retain(|_, c| !c.is_over(now));
+    }
+
+    /// Writes what is to be sent next into `buf`, which is emptied; none if nothing is.
+    /// Connections take turns.
+    pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Outgoing> {
+        buf.clear();
+        if let Some((transmit, answer)) = self.answers.pop_front() {
+            buf.extend_from_slice(&answer);
+            return Some(Outgoing {
+                transmit,
+                access: None,
+            });
+        }
+        let keys: Vec<usize> = self.connections.keys().copied().collect();
+        let (before, after): (Vec<_>, Vec<_>) = keys.into_iter().partition(|k| *k <= self.turn);
+        for key in after.into_iter().chain(before) {
+            let sent = self.connections.get_mut(&key)?.poll_transmit(now, buf);
+            if sent.is_some() {
+                self.turn = key;
+                return sent;
+            }
+        }
+        None
+    }
+
+    /// When [`Host::handle_timeout`] is wanted.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.connections
+            .values()
+            .filter_map(Connection::poll_timeout)
+            .min()
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for c in self.connections.values_mut() {
+            if c.poll_timeout().is_some_and(|t| t <= now) {
+                c.handle_timeout(now);
+            }
+        }
+        self.exchange(now);
+    }
+}

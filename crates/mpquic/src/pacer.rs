@@ -1,0 +1,52 @@
+//! When a path may send its next burst.
+//!
+//! A window's worth is spread over a round trip, a quarter faster than that so that
+//! pacing itself does not limit (RFC 9002 7.7), and twice as fast in slow start, as in
+//! Linux; or at the rate that the congestion control asks for.
+
+use std::time::{Duration, Instant};
+
+use crate::congestion::Slot;
+
+/// Packets that may leave at once.
+pub(crate) const BURST_PACKETS: u64 = 10;
+/// A timer that is late by this does not cost rate: what was missed is caught up.
+const LATE: Duration = Duration::from_millis(2);
+
+/// The pacer of one path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pacer {
+    /// When what has been sent would have left at the pacing rate.
+    due: Option<Instant>,
+}
+
+impl Pacer {
+    /// Bytes per second; none before a round-trip time is known.
+    fn rate(slot: &Slot) -> Option<f64> {
+        if let Some(rate) = slot.pacing {
+            return (rate > 0).then_some(rate as f64);
+        }
+        let factor = if slot.slow_start { 2.0 } else { 1.25 };
+        let srtt = slot.srtt.as_secs_f64();
+        (srtt > 0.0).then(|| factor * slot.window as f64 / srtt)
+    }
+
+    /// `bytes` have left.
+    pub(crate) fn sent(&mut self, now: Instant, bytes: u64, slot: &Slot) {
+        let Some(rate) = Self::rate(slot) else {
+            return;
+        };
+        let floor = now.checked_sub(LATE).unwrap_or(now);
+        let due = self.due.unwrap_or(floor).max(floor);
+        self.due = Some(due + Duration::from_secs_f64(bytes as f64 / rate));
+    }
+
+    /// Until when to wait; none if it may send now. So that timers are few, it sends
+    /// while less than a burst is ahead of time.
+    pub(crate) fn wait(&self, now: Instant, slot: &Slot) -> Option<Instant> {
+        let rate = Self::rate(slot)?;
+        let burst = Duration::from_secs_f64((BURST_PACKETS * slot.mtu) as f64 / rate);
+        let at = self.due?.checked_sub(burst)?;
+        (at > now).then_some(at)
+    }
+}

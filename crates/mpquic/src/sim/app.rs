@@ -1,0 +1,163 @@
+//! The proxy sends bytes that tell their place, and the device checks them.
+
+use std::collections::BTreeMap;
+
+use braid_core::Time;
+use bytes::Bytes;
+use noq_proto::{ConnectionHandle, Dir, ReadError, StreamEvent, StreamId, WriteError};
+
+use crate::{Connection, Event};
+
+#[derive(Debug, Default)]
+struct Sending {
+    sent: u64,
+    stream: Option<StreamId>,
+    finished: bool,
+}
+
+/// One download.
+#[derive(Debug, Default)]
+pub(super) struct App {
+    total: u64,
+    /// Of every connection that the proxy has: what was sent, and on which stream.
+    sending: BTreeMap<usize, Sending>,
+    pub(super) received: u64,
+    incoming: Option<StreamId>,
+    /// The device has all of it.
+    complete: bool,
+    /// What went wrong.
+    pub(super) wrong: Option<String>,
+    pub(super) arrivals: Vec<(Time, u64)>,
+    pub(super) log: Vec<String>,
+}
+
+fn byte(place: u64) -> u8 {
+    (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+impl App {
+    pub(super) fn new(total: u64) -> Self {
+        Self {
+            total,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn done(&self) -> bool {
+        self.complete || self.wrong.is_some()
+    }
+
+    fn fail(&mut self, what: String) {
+        self.wrong.get_or_insert(what);
+    }
+
+    pub(super) fn at_device(&mut self, event: &Event) {
+        match event {
+            Event::Lost(reason) => self.fail(format!("the device's end was lost: {reason}")),
+            Event::PathUp { .. } | Event::PathDown { .. } => self.log.push(format!("{event:?}")),
+            _ => {}
+        }
+    }
+
+    pub(super) fn at_proxy(&mut self, handle: ConnectionHandle, event: &Event) {
+        match event {
+            Event::Connected => {
+                self.sending.insert(handle.0, Sending::default());
+            }
+            // That of the device tells; attempts of it that were not needed are closed.
+            Event::Lost(_) => {
+                self.sending.remove(&handle.0);
+            }
+            Event::Stream(StreamEvent::Stopped { .. }) => self.fail("stopped".to_owned()),
+            _ => {}
+        }
+    }
+
+    /// Sends; says whether something was.
+    pub(super) fn proxy(&mut self, handle: ConnectionHandle, c: &mut Connection) -> bool {
+        let total = self.total;
+        let Some(s) = self.sending.get_mut(&handle.0).filter(|s| !s.finished) else {
+            return false;
+        };
+        if s.stream.is_none() {
+            s.stream = c.quic().streams().open(Dir::Uni);
+        }
+        let Some(id) = s.stream else {
+            return false;
+        };
+        let mut any = false;
+        while s.sent < total {
+            let n = (total - s.sent).min(64 << 10);
+            let data: Bytes = (s.sent..s.sent + n).map(byte).collect();
+            match c.quic().send_stream(id).write_chunks(&mut &mut [data][..]) {
+                Ok(n) if n > 0 => {
+                    s.sent += n as u64;
+                    any = true;
+                }
+                Ok(_) | Err(WriteError::Blocked) => return any,
+                Err(e) => {
+                    self.fail(format!("write: {e}"));
+                    return true;
+                }
+            }
+        }
+        s.finished = c.quic().send_stream(id).finish().is_ok();
+        true
+    }
+
+    /// Receives and checks; says whether something came.
+    pub(super) fn device(&mut self, c: &mut Connection, now: Time) -> bool {
+        let id = match self.incoming {
+            Some(id) => id,
+            None => match c.quic().streams().accept(Dir::Uni) {
+                Some(id) => *self.incoming.insert(id),
+                None => return false,
+            },
+        };
+        if self.complete {
+            return false;
+        }
+        let mut stream = c.quic().recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else {
+            return false;
+        };
+        let before = self.received;
+        let mut end = None;
+        loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => {
+                    let right = chunk.offset == self.received
+                        && (self.received..)
+                            .zip(&chunk.bytes)
+                            .all(|(i, b)| byte(i) == *b);
+                    if !right {
+                        end = Some(format!("wrong bytes at {}", chunk.offset));
+                        break;
+                    }
+                    self.received += chunk.bytes.len() as u64;
+                }
+                Ok(None) => {
+                    self.complete = self.received == self.total;
+                    if !self.complete {
+                        end = Some(format!("it ended at {}", self.received));
+                    }
+                    break;
+                }
+                Err(ReadError::Blocked) => break,
+                Err(e) => {
+                    end = Some(format!("read: {e}"));
+                    break;
+                }
+            }
+        }
+        // What is to be sent for it is asked for anyway.
+        let _ = chunks.finalize();
+        if let Some(what) = end {
+            self.fail(what);
+        }
+        if self.received > before {
+            self.arrivals.push((now, self.received));
+        }
+        self.received > before
+    }
+}

@@ -1,0 +1,9 @@
+//! Both ends in memory, over the link models of `braid-radio`, in simulated time: the
+//! same seed gives the same run to the byte.
+
+mod app;
+mod draws;
+mod null;
+mod random;
+mod shares;
+mod world;

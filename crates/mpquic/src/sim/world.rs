@@ -1,0 +1,370 @@
+//! Two ends and the links between them, in simulated time.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use braid_core::Time;
+use braid_radio::model::{DropCause, LinkChange, LinkId, LinkSpec, Network, Sink, Span, Train};
+use bytes::BytesMut;
+use noq_proto::{ClientConfig, ConnectionId, EndpointConfig, FourTuple, ServerConfig};
+
+use super::app::App;
+use super::draws::{Cids, Draws};
+use super::null::Null;
+use crate::{Access, Dial, Host, Options, Target};
+
+/// IPv4 and UDP.
+pub(super) const HEADERS: u32 = 28;
+const PROXY: ([u8; 4], u16) = ([10, 77, 0, 1], 4433);
+
+/// Both directions of an access.
+#[derive(Clone, Debug)]
+pub(super) struct Radio {
+    pub(super) down: LinkSpec,
+    pub(super) up: LinkSpec,
+}
+
+/// What happens to an access at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// The link is lost, or is back, and the device is told.
+    Link(bool),
+    /// Nothing passes, or does again, and nobody is told.
+    Silent(bool),
+    /// The device has another address.
+    Move,
+}
+
+/// A datagram on its way.
+struct Flying {
+    to_device: bool,
+    access: usize,
+    device: IpAddr,
+    data: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Air {
+    flying: Vec<Option<Flying>>,
+    free: Vec<u32>,
+    arrived: VecDeque<Flying>,
+}
+
+impl Air {
+    fn take(&mut self, id: u32) -> Option<Flying> {
+        self.free.push(id);
+        self.flying[id as usize].take()
+    }
+
+    fn put(&mut self, f: Flying) -> u32 {
+        if let Some(id) = self.free.pop() {
+            self.flying[id as usize] = Some(f);
+            return id;
+        }
+        self.flying.push(Some(f));
+        self.flying.len() as u32 - 1
+    }
+}
+
+impl Sink for Air {
+    fn deliver(&mut self, _at: Time, span: Span) {
+        let arrived = self.take(span.id);
+        self.arrived.extend(arrived);
+    }
+
+    fn discard(&mut self, span: Span, _cause: DropCause) {
+        self.take(span.id);
+    }
+}
+
+fn endpoint(seed: u64) -> EndpointConfig {
+    let mut config = EndpointConfig::new(Arc::new(Null));
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_be_bytes());
+    config.rng_seed(Some(bytes));
+    config.cid_generator(Arc::new(move || Box::new(Cids(Draws::new(seed, "cids")))));
+    config
+}
+
+/// Two ends, several links, one application.
+pub(super) struct World {
+    epoch: Instant,
+    now: Time,
+    network: Network,
+    links: Vec<[LinkId; 2]>,
+    air: Air,
+    device: Host,
+    proxy: Host,
+    dial: Dial,
+    addresses: Vec<IpAddr>,
+    script: VecDeque<(Time, usize, What)>,
+    draws: Draws,
+    /// How likely a datagram arrives twice.
+    pub(super) duplicated: f64,
+    /// Of everything that was sent: equal for equal seeds.
+    pub(super) trace: u64,
+    pub(super) sent_bytes: Vec<[u64; 2]>,
+    pub(super) app: App,
+}
+
+impl World {
+    pub(super) fn new(
+        seed: u64,
+        radios: &[Radio],
+        options: &Options,
+        weights: &[f64],
+        mut script: Vec<(Time, usize, What)>,
+        app: App,
+    ) -> Self {
+        let mut network = Network::new(seed);
+        let mut add = |(i, r): (usize, &Radio)| {
+            let down = network.add_link(&format!("{i} down"), &r.down);
+            [down, network.add_link(&format!("{i} up"), &r.up)]
+        };
+        let links: Vec<_> = radios.iter().enumerate().map(&mut add).collect();
+        let address = |i: usize| IpAddr::from([10, 77, i as u8 + 1, 2]);
+        let addresses: Vec<_> = (0..radios.len()).map(address).collect();
+        let access = |(i, a): (usize, &IpAddr)| {
+            let mut access = Access::new(&format!("a{i}"), *a);
+            access.weight = weights.get(i).copied().unwrap_or(1.0);
+            access
+        };
+        let accesses: Vec<_> = addresses.iter().enumerate().map(access).collect();
+        let epoch = Instant::now();
+        let mut proxy = Host::new(endpoint(seed ^ 1));
+        let server = ServerConfig::new(Arc::new(Null), Arc::new(Null));
+        proxy
+            .listen(server, options, accesses.clone())
+            .expect("options");
+        let mut device = Host::new(endpoint(seed ^ 2));
+        let mut client = ClientConfig::new(Arc::new(Null));
+        let first = Mutex::new(Draws::new(seed, "first cids"));
+        client.initial_dst_cid_provider(Arc::new(move || {
+            let draw = first.lock().expect("no panic").next();
+            ConnectionId::new(&draw.to_be_bytes())
+        }));
+        let target = Target {
+            remote: SocketAddr::from(PROXY),
+            name: "proxy".to_owned(),
+            config: client,
+            options: options.clone(),
+        };
+        let dial = Dial::begin(&mut device, target, accesses, epoch).expect("options");
+        script.sort_by_key(|(at, ..)| *at);
+        Self {
+            epoch,
+            now: Time::ZERO,
+            network,
+            links,
+            air: Air::default(),
+            device,
+            proxy,
+            dial,
+            addresses,
+            script: script.into(),
+            draws: Draws::new(seed, "world"),
+            duplicated: 0.0,
+            trace: 0xcbf2_9ce4_8422_2325,
+            sent_bytes: vec![[0; 2]; radios.len()],
+            app,
+        }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.now
+    }
+
+    fn instant(&self) -> Instant {
+        self.epoch + Duration::from_nanos(self.now.as_nanos())
+    }
+
+    /// Goes on until `end`, or until the application is done.
+    pub(super) fn run(&mut self, end: Time) {
+        loop {
+            self.pump();
+            if self.app.done() {
+                return;
+            }
+            let timeouts = [&self.device, &self.proxy]
+                .into_iter()
+                .filter_map(Host::poll_timeout);
+            let timeouts = timeouts.chain(self.dial.due());
+            let timeouts = timeouts.map(|t| Time::from(t.duration_since(self.epoch)));
+            let script = self.script.front().map(|(at, ..)| *at);
+            let next = self
+                .network
+                .next_event()
+                .into_iter()
+                .chain(timeouts)
+                .chain(script)
+                .min();
+            let next = next.unwrap_or(Time::MAX).max(self.now);
+            if next > end {
+                self.now = end;
+                return;
+            }
+            self.now = next;
+            self.network.advance(self.now, &mut self.air);
+            self.arrive();
+            self.act();
+            let now = self.instant();
+            for host in [&mut self.device, &mut self.proxy] {
+                if host.poll_timeout().is_some_and(|t| t <= now) {
+                    host.handle_timeout(now);
+                }
+            }
+            if let Err(e) = self.dial.tick(&mut self.device, now) {
+                self.app.wrong.get_or_insert(e.to_string());
+            }
+        }
+    }
+
+    fn arrive(&mut self) {
+        let now = self.instant();
+        while let Some(f) = self.air.arrived.pop_front() {
+            let times = 1 + usize::from(self.draws.unit() < self.duplicated);
+            let proxy = SocketAddr::from(PROXY);
+            for _ in 0..times {
+                let data = BytesMut::from(&f.data[..]);
+                if f.to_device {
+                    // To an address that the device no longer has.
+                    if self.addresses[f.access] == f.device {
+                        self.device.arrive(now, f.access, proxy, None, data);
+                    }
+                } else {
+                    let network = FourTuple::new((f.device, 50_000).into(), Some(proxy.ip()));
+                    self.proxy.receive(now, network, None, data);
+                }
+            }
+        }
+    }
+
+    fn act(&mut self) {
+        while let Some((_, access, what)) = self.script.pop_front_if(|(at, ..)| *at <= self.now) {
+            let change = match what {
+                What::Link(true) | What::Silent(true) => Some(LinkChange::Up),
+                What::Link(false) | What::Silent(false) => Some(LinkChange::Down),
+                What::Move => None,
+            };
+            for link in self.links[access] {
+                if let Some(change) = &change {
+                    self.network.apply(link, self.now, change, &mut self.air);
+                }
+            }
+            let up = match what {
+                What::Link(up) => up,
+                What::Silent(_) => continue,
+                What::Move => {
+                    let IpAddr::V4(before) = self.addresses[access] else {
+                        continue;
+                    };
+                    let [a, b, c, d] = before.octets();
+                    self.addresses[access] = [a, b, c, d % 250 + 1].into();
+                    true
+                }
+            };
+            let (address, now) = (self.addresses[access], self.instant());
+            self.dial
+                .link(&mut self.device, access, up, Some(address), now);
+        }
+    }
+
+    fn pump(&mut self) {
+        let now = self.instant();
+        let mut buf = Vec::new();
+        loop {
+            let mut again = false;
+            while let Some((handle, event)) = self.device.poll(now) {
+                let device = &mut self.device;
+                if let Some(event) = self.dial.event(device, handle, event, now) {
+                    self.app.at_device(&event);
+                }
+                again = true;
+            }
+            while let Some((handle, event)) = self.proxy.poll(now) {
+                self.app.at_proxy(handle, &event);
+                again = true;
+            }
+            let time = self.now;
+            let won = self.dial.connection();
+            if let Some(c) = won.and_then(|h| self.device.connection(h)) {
+                again |= self.app.device(c, time);
+            }
+            for handle in self.proxy.handles() {
+                if let Some(c) = self.proxy.connection(handle) {
+                    again |= self.app.proxy(handle, c);
+                }
+            }
+            for to_device in [false, true] {
+                let host = if to_device {
+                    &mut self.proxy
+                } else {
+                    &mut self.device
+                };
+                while let Some(out) = host.poll_transmit(now, &mut buf) {
+                    again = true;
+                    let t = &out.transmit;
+                    let device = match to_device {
+                        true => Some(t.destination.ip()),
+                        false => out.access.map(|i| self.addresses[i]),
+                    };
+                    let size = t.segment_size.unwrap_or(t.size).max(1);
+                    let at = device.map(|d| (d, access_of(d)));
+                    for segment in buf[..t.size].chunks(size) {
+                        Self::send(
+                            (&mut self.network, &mut self.air, &mut self.trace),
+                            (&self.links, &mut self.sent_bytes),
+                            (self.now, to_device, at),
+                            segment,
+                        );
+                    }
+                }
+            }
+            if !again {
+                return;
+            }
+        }
+    }
+
+    fn send(
+        (network, air, trace): (&mut Network, &mut Air, &mut u64),
+        (links, counts): (&[[LinkId; 2]], &mut [[u64; 2]]),
+        (now, to_device, at): (Time, bool, Option<(IpAddr, usize)>),
+        data: &[u8],
+    ) {
+        let Some((device, access)) = at.filter(|(_, i)| *i < links.len()) else {
+            return;
+        };
+        let direction = usize::from(!to_device);
+        let bytes = data.len() as u32 + HEADERS;
+        counts[access][direction] += u64::from(bytes);
+        let parts = [
+            now.as_nanos(),
+            u64::from(bytes),
+            access as u64,
+            direction as u64,
+        ];
+        for part in parts {
+            *trace = (*trace ^ part).wrapping_mul(0x0100_0000_01b3);
+        }
+        let id = air.put(Flying {
+            to_device,
+            access,
+            device,
+            data: data.to_vec(),
+        });
+        let link = links[access][direction];
+        network.enqueue(link, now, Train::single(id, bytes), air);
+        network.advance(now, air);
+    }
+}
+
+/// The number of the access that an address of the device belongs to.
+fn access_of(device: IpAddr) -> usize {
+    match device {
+        IpAddr::V4(v4) => usize::from(v4.octets()[2]).saturating_sub(1),
+        IpAddr::V6(_) => usize::MAX,
+    }
+}

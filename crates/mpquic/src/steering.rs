@@ -1,0 +1,91 @@
+//! How a connection shares its sending among its paths.
+
+use braid_core::api::WrrMode;
+use braid_core::sched::{SCHEDULERS, Scheduler, by_name};
+
+use crate::Error;
+
+/// What carries the application's data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lane {
+    /// Streams of QUIC itself, as any peer of the same draft has them.
+    #[default]
+    Stream,
+    /// Our own sequencing inside DATAGRAM frames (RFC 9221).
+    Datagram,
+}
+
+/// The scheduler, by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steering {
+    /// One of [`braid_core::sched::SCHEDULERS`].
+    pub scheduler: String,
+    /// How round robin treats full windows.
+    pub wrr_mode: WrrMode,
+}
+
+impl Default for Steering {
+    /// `minrtt`.
+    fn default() -> Self {
+        Self {
+            scheduler: "minrtt".to_owned(),
+            wrr_mode: WrrMode::WorkConserving,
+        }
+    }
+}
+
+/// Schedulers that must know what waits, or send copies.
+const DATAGRAM_ONLY: [&str; 3] = ["redundant", "blest", "ecf"];
+
+impl Steering {
+    /// The scheduler, for a lane.
+    ///
+    /// # Errors
+    /// [`Error::UnknownScheduler`], or [`Error::NeedsDatagramLane`].
+    pub fn make(&self, lane: Lane) -> Result<Box<dyn Scheduler>, Error> {
+        let names = || SCHEDULERS.iter().map(|(name, _)| *name);
+        let name = &self.scheduler;
+        let made = by_name(name, self.wrr_mode).ok_or_else(|| Error::UnknownScheduler {
+            name: name.clone(),
+            known: names().collect::<Vec<_>>().join(", "),
+        })?;
+        if lane == Lane::Stream && DATAGRAM_ONLY.contains(&made.name()) {
+            let others = names().filter(|n| !DATAGRAM_ONLY.contains(n));
+            return Err(Error::NeedsDatagramLane {
+                name: name.clone(),
+                others: others.collect::<Vec<_>>().join(", "),
+            });
+        }
+        Ok(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_lane_cannot_do_is_said() {
+        let of = |name: &str, lane| {
+            let steering = Steering {
+                scheduler: name.to_owned(),
+                ..Steering::default()
+            };
+            steering
+                .make(lane)
+                .map(|s| s.name())
+                .map_err(|e| e.to_string())
+        };
+        for (name, _) in SCHEDULERS {
+            assert_eq!(of(name, Lane::Datagram).as_deref(), Ok(*name));
+        }
+        assert_eq!(of("wrr", Lane::Stream).as_deref(), Ok("wrr"));
+        let refused = of("ecf", Lane::Stream).unwrap_err();
+        assert!(
+            refused.contains("lane = \"datagram\", or one of minrtt, rr"),
+            "{refused}"
+        );
+        let unknown = of("fifo", Lane::Datagram).unwrap_err();
+        assert!(unknown.starts_with("unknown packet scheduler \"fifo\": there are minrtt"));
+    }
+}

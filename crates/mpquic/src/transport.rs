@@ -1,0 +1,46 @@
+//! The settings of QUIC that several paths need.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noq_proto::{IdleTimeout, TransportConfig, VarInt};
+
+use crate::congestion::{Gates, Inner, Shared};
+
+/// Path ids at a time. An attempt that fails uses one up until the peer has forgotten
+/// it, so that there are many more than accesses.
+const PATHS: u32 = 32;
+/// The library ends a connection over more than 2048 chunks with gaps before them in
+/// one stream ("too many gaps in stream buffer"): of full packets, these are more.
+const STREAM_WINDOW: u32 = 2_500_000;
+/// For all streams of a connection.
+const WINDOW: u32 = 64 << 20;
+/// A path on which nothing came back for so long has ended.
+const PATH_IDLE: Duration = Duration::from_secs(10);
+/// A path that only receives sends nothing that is acknowledged, and would end.
+const PATH_KEEP_ALIVE: Duration = Duration::from_secs(2);
+const IDLE: Duration = Duration::from_secs(30);
+/// Before a path's own is known.
+const INITIAL_RTT: Duration = Duration::from_millis(100);
+/// UDP payload of a full packet over IPv4 or IPv6 at an MTU of 1500.
+pub(crate) const PAYLOAD: u16 = 1452;
+
+/// The settings of one connection.
+pub(crate) fn config(inner: Inner, shared: &Shared) -> Arc<TransportConfig> {
+    let mut t = TransportConfig::default();
+    t.max_concurrent_multipath_paths(PATHS)
+        .default_path_max_idle_timeout(Some(PATH_IDLE))
+        .default_path_keep_alive_interval(Some(PATH_KEEP_ALIVE))
+        .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
+        .initial_rtt(INITIAL_RTT)
+        .initial_mtu(PAYLOAD)
+        .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
+        .receive_window(VarInt::from_u32(WINDOW))
+        .send_window(WINDOW.into())
+        .allow_spin(false)
+        .congestion_controller_factory(Arc::new(Gates {
+            shared: shared.clone(),
+            inner,
+        }));
+    Arc::new(t)
+}
