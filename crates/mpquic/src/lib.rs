@@ -11,6 +11,7 @@ pub mod connection;
 pub mod dial;
 mod error;
 pub mod host;
+pub mod lane;
 mod pacer;
 #[cfg(test)]
 mod sim;

@@ -22,6 +22,9 @@ pub struct Steering {
     pub scheduler: String,
     /// How round robin treats full windows.
     pub wrr_mode: WrrMode,
+    /// On the datagram lane, what blocks the receiver is sent again on a faster path when
+    /// there is nothing else to send ([`braid_core::sched::xlink`]).
+    pub reinject: bool,
 }
 
 impl Default for Steering {
@@ -30,6 +33,7 @@ impl Default for Steering {
         Self {
             scheduler: "minrtt".to_owned(),
             wrr_mode: WrrMode::WorkConserving,
+            reinject: false,
         }
     }
 }

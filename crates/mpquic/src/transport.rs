@@ -22,6 +22,10 @@ const PATH_KEEP_ALIVE: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(30);
 /// Before a path's own is known.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
+/// Datagrams of the lane that wait in QUIC: one burst.
+pub(crate) const DATAGRAM_BUFFER: usize = 64 << 10;
+/// Those that have arrived and wait for the lane, which takes them at once.
+const DATAGRAMS_RECEIVED: usize = 4 << 20;
 /// UDP payload of a full packet over IPv4 or IPv6 at an MTU of 1500.
 pub(crate) const PAYLOAD: u16 = 1452;
 
@@ -37,6 +41,8 @@ pub(crate) fn config(inner: Inner, shared: &Shared) -> Arc<TransportConfig> {
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
         .receive_window(VarInt::from_u32(WINDOW))
         .send_window(WINDOW.into())
+        .datagram_send_buffer_size(DATAGRAM_BUFFER)
+        .datagram_receive_buffer_size(Some(DATAGRAMS_RECEIVED))
         .allow_spin(false)
         .congestion_controller_factory(Arc::new(Gates {
             shared: shared.clone(),

@@ -2,6 +2,7 @@
 //! and no clock: what arrives and the time are passed in, what is to be sent and what
 //! happened come out.
 
+mod datagrams;
 mod paths;
 mod transmit;
 
@@ -16,7 +17,9 @@ use noq_proto::{
 use crate::Error;
 use crate::access::{self, Access};
 use crate::congestion::Shared;
+use crate::lane::{self, LaneError};
 use crate::steering::{Lane, Steering};
+use datagrams::Outbox;
 use paths::{Opening, Path};
 pub use transmit::Outgoing;
 
@@ -27,6 +30,8 @@ pub enum Event {
     Connected,
     /// The connection has ended.
     Lost(ConnectionError),
+    /// It was closed on a peer that does not keep to the protocol of the datagram lane.
+    Refused(LaneError),
     /// Something about a stream.
     Stream(StreamEvent),
     /// An access carries data from now on.
@@ -48,8 +53,12 @@ pub struct Connection {
     handle: ConnectionHandle,
     quic: noq_proto::Connection,
     shared: Shared,
-    lane: Lane,
+    /// None where streams of QUIC itself carry the data.
+    lane: Option<Box<lane::Lane>>,
+    outbox: Outbox,
     scheduler: Box<dyn Scheduler>,
+    /// What blocks the receiver is sent again ([`Steering::reinject`]).
+    reinject: bool,
     accesses: Vec<Access>,
     /// The access that the connection began on, whose address QUIC is not told.
     first: Option<usize>,
@@ -59,6 +68,8 @@ pub struct Connection {
     opening: Vec<Opening>,
     /// Shown to the scheduler; kept for its room.
     views: Vec<PathView>,
+    /// Data waited when it was looked for last.
+    busy: bool,
     /// When a path that has to wait may send.
     paced: Option<Instant>,
     began: Instant,
@@ -82,6 +93,7 @@ pub(crate) struct Parts {
     pub(crate) shared: Shared,
     pub(crate) lane: Lane,
     pub(crate) scheduler: Box<dyn Scheduler>,
+    pub(crate) reinject: bool,
     pub(crate) accesses: Vec<Access>,
     pub(crate) first: Option<usize>,
     pub(crate) now: Instant,
@@ -94,14 +106,17 @@ impl Connection {
             handle: p.handle,
             quic: p.quic,
             shared: p.shared,
-            lane: p.lane,
+            lane: (p.lane == Lane::Datagram).then(|| Box::new(lane::Lane::new(p.now))),
+            outbox: Outbox::default(),
             scheduler: p.scheduler,
+            reinject: p.reinject,
             accesses: p.accesses,
             first: p.first,
             paths: Vec::new(),
             numbers: 0,
             opening,
             views: Vec::new(),
+            busy: false,
             paced: None,
             began: p.now,
             connected: false,
@@ -119,6 +134,11 @@ impl Connection {
     /// The streams and everything else that does not depend on paths.
     pub fn quic(&mut self) -> &mut noq_proto::Connection {
         &mut self.quic
+    }
+
+    /// The datagram lane, on connections that have it.
+    pub fn lane(&mut self) -> Option<&mut lane::Lane> {
+        self.lane.as_deref_mut()
     }
 
     /// The accesses, as they are steered now.
@@ -140,7 +160,12 @@ impl Connection {
     /// # Errors
     /// As [`Steering::make`].
     pub fn set_steering(&mut self, steering: &Steering) -> Result<(), Error> {
-        self.scheduler = steering.make(self.lane)?;
+        let lane = match self.lane {
+            Some(_) => Lane::Datagram,
+            None => Lane::Stream,
+        };
+        self.scheduler = steering.make(lane)?;
+        self.reinject = steering.reinject;
         Ok(())
     }
 
@@ -178,6 +203,11 @@ impl Connection {
                 self.events.push_back(Event::Connected);
             }
             Quic::ConnectionLost { reason } => self.events.push_back(Event::Lost(reason)),
+            Quic::DatagramReceived => {
+                if let Err(e) = self.receive_datagrams(now) {
+                    self.refuse(&e, now);
+                }
+            }
             Quic::Stream(e) => self.events.push_back(Event::Stream(e)),
             Quic::Path(PathEvent::Established { id, .. }) => self.establish(id, now),
             Quic::Path(PathEvent::Abandoned { id, reason, .. }) => {
@@ -188,6 +218,7 @@ impl Connection {
     }
 
     pub(crate) fn handle_event(&mut self, event: ConnectionEvent) {
+        self.outbox.stir();
         self.quic.handle_event(event);
     }
 
@@ -199,7 +230,9 @@ impl Connection {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let opening = self.opening.iter().filter_map(|o| o.retry);
         let quic = self.quic.poll_timeout();
-        quic.into_iter().chain(self.paced).chain(opening).min()
+        let lane = self.lane.as_ref().and_then(|l| l.due());
+        let own = lane.into_iter().chain(self.paced);
+        quic.into_iter().chain(own).chain(opening).min()
     }
 
     /// Time has passed.
@@ -210,7 +243,22 @@ impl Connection {
         if self.paced.is_some_and(|t| t <= now) {
             self.paced = None;
         }
+        if let Some(lane) = self
+            .lane
+            .as_mut()
+            .filter(|l| l.due().is_some_and(|t| t <= now))
+        {
+            lane.tick(now);
+        }
+        self.outbox.stir();
         self.open_paths(now);
+    }
+
+    /// Closes the connection on a peer that does not keep to the lane's protocol.
+    fn refuse(&mut self, why: &LaneError, now: Instant) {
+        let reason = why.to_string().into_bytes();
+        self.quic.close(now, lane::PROTOCOL_ERROR, reason.into());
+        self.events.push_back(Event::Refused(*why));
     }
 
     fn is_client(&self) -> bool {

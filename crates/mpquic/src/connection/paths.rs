@@ -110,10 +110,14 @@ impl Connection {
         self.close_unusable(now);
     }
 
-    /// Closes the paths of accesses that are lost; the last one stays, for want of
-    /// another, until there is one.
+    /// Closes the paths of accesses that are lost, once there is another to tell of it and
+    /// of what new paths need: one that is not established yet cannot.
     fn close_unusable(&mut self, now: Instant) {
-        let lost = |p: &&Path| p.stale || p.access.is_some_and(|i| !self.accesses[i].usable());
+        let accesses = &self.accesses;
+        let lost = |p: &&Path| p.stale || p.access.is_some_and(|i| !accesses[i].usable());
+        if !self.paths.iter().any(|p| p.established && !lost(&p)) {
+            return;
+        }
         let ids: Vec<PathId> = self.paths.iter().filter(lost).map(|p| p.id).collect();
         for id in ids {
             let _ = self.quic.close_path(now, id, LOST);
@@ -168,6 +172,9 @@ impl Connection {
             return;
         };
         let path = self.paths.remove(at);
+        if let Some(lane) = &mut self.lane {
+            lane.forget(path.number);
+        }
         if let Some(i) = path.access {
             self.opening[i].failed(now);
         }

@@ -12,11 +12,11 @@ use super::paths::Path;
 use crate::congestion::Slot;
 use crate::pacer::BURST_PACKETS;
 
-const BURST: NonZeroUsize = NonZeroUsize::new(BURST_PACKETS as usize).expect("not zero");
+pub(super) const BURST: NonZeroUsize = NonZeroUsize::new(BURST_PACKETS as usize).expect("not zero");
 
 /// Which gates are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Open {
+pub(super) enum Open {
     All,
     Only(usize),
     None,
@@ -37,6 +37,7 @@ impl Connection {
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Outgoing> {
         self.follow();
         let transmit = match self.connected {
+            true if self.lane.is_some() => self.lane_transmit(now, buf),
             true => self.scheduled(now, buf),
             false => {
                 self.set_gates(Open::All);
@@ -48,12 +49,24 @@ impl Connection {
             let slots = self.shared.lock();
             let p = &mut self.paths[i];
             p.pacer.sent(now, transmit.size as u64, &slots[p.slot]);
+            drop(slots);
+            self.count(i, transmit.size as u64);
         }
         let access = match path {
             Some(i) => self.paths[i].access,
             None => self.first,
         };
         Some(Outgoing { transmit, access })
+    }
+
+    /// Shares are of all that a link carries, while there is data to share; acknowledgements
+    /// of what the peer sends are nobody's share.
+    fn count(&mut self, path: usize, bytes: u64) {
+        let number = self.paths[path].number;
+        let view = self.views.iter().position(|v| v.id == number);
+        if let Some(i) = view.filter(|_| self.busy) {
+            self.scheduler.sent(&self.views, i, bytes);
+        }
     }
 
     fn scheduled(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
@@ -76,11 +89,10 @@ impl Connection {
         let packets = packets.clamp(1, BURST_PACKETS) as usize;
         let packets = NonZeroUsize::new(packets).unwrap_or(NonZeroUsize::MIN);
         if let Some(transmit) = self.quic.poll_transmit(now, packets, buf) {
-            if let Some(i) = self.path_of(&transmit) {
-                self.scheduler.sent(&self.views, i, transmit.size as u64);
-            }
+            self.busy = true;
             return Some(transmit);
         }
+        self.busy = false;
         self.mark_idle();
         // No data waits, and what else there is may leave on any path.
         self.set_gates(Open::All);
@@ -88,7 +100,7 @@ impl Connection {
     }
 
     /// Has the scheduler see the paths as they are.
-    fn look(&mut self, now: Instant) {
+    pub(super) fn look(&mut self, now: Instant) {
         let mut slots = self.shared.lock();
         self.paced = None;
         self.views.clear();
@@ -103,6 +115,10 @@ impl Connection {
                 view.backup = access.backup;
                 view.usable &= access.usable();
             }
+            if let Some(lane) = &self.lane {
+                (view.srtt, view.rttvar) = lane.rtt(p.number).unwrap_or((view.srtt, view.rttvar));
+                view.usable &= !lane.is_suspect(p.number);
+            }
             let wait = p.pacer.wait(now, slot).filter(|_| view.has_room());
             if let Some(at) = wait {
                 view.in_flight = view.window.max(1);
@@ -111,17 +127,23 @@ impl Connection {
             slot.idle &= view.has_room();
             self.views.push(view);
         }
+        // Where nothing comes back on any path, all of them are tried.
+        if self.lane.is_some() && !self.views.iter().any(|v| v.usable) {
+            for (view, p) in self.views.iter_mut().zip(&self.paths) {
+                view.usable = p.established;
+            }
+        }
     }
 
     /// Nothing is sent now: those that could have are not in full use.
-    fn mark_idle(&mut self) {
+    pub(super) fn mark_idle(&mut self) {
         let mut slots = self.shared.lock();
         for (p, view) in self.paths.iter().zip(&self.views) {
             slots[p.slot].idle = view.has_room();
         }
     }
 
-    fn set_gates(&mut self, open: Open) {
+    pub(super) fn set_gates(&mut self, open: Open) {
         let mut slots = self.shared.lock();
         for (i, p) in self.paths.iter().enumerate() {
             slots[p.slot].open = match open {
@@ -133,7 +155,7 @@ impl Connection {
     }
 
     /// The path that a burst leaves on.
-    fn path_of(&self, t: &Transmit) -> Option<usize> {
+    pub(super) fn path_of(&self, t: &Transmit) -> Option<usize> {
         let client = self.is_client();
         let same = |p: &Path| match client {
             true => p.network.local_ip() == t.src_ip,

@@ -3,6 +3,7 @@
 //! The handshake takes one round trip, as in TLS 1.3.
 
 use std::any::Any;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::BytesMut;
 use noq_proto::crypto::{
@@ -15,24 +16,45 @@ use noq_proto::{ConnectError, ConnectionId, PathId, Side, TransportError};
 /// As long as that of AES-GCM.
 const TAG: usize = 16;
 
-/// The keys of a number: initial, handshake, application, and its updates.
-struct Plain(u64);
+/// The keys of a session and of a number in it: initial, handshake, application, and its
+/// updates. Those of another session open nothing, such as one that a late copy of a
+/// first packet began.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Plain {
+    session: u32,
+    number: u32,
+}
+
+impl Plain {
+    /// A packet number that was guessed wrong from its last bytes opens nothing either.
+    fn tag(self, path: PathId, packet: u64) -> [u8; TAG] {
+        let keys = (u64::from(self.session) << 32) | u64::from(self.number);
+        let mut tag = [0; TAG];
+        tag[..8].copy_from_slice(&keys.to_be_bytes());
+        tag[8..].copy_from_slice(&packet.to_be_bytes());
+        let path: Vec<u8> = path.to_string().into_bytes();
+        for (t, p) in tag.iter_mut().zip(path) {
+            *t ^= p;
+        }
+        tag
+    }
+}
 
 impl PacketKey for Plain {
-    fn encrypt(&self, _path: PathId, _packet: u64, buf: &mut [u8], _header_len: usize) {
+    fn encrypt(&self, path: PathId, packet: u64, buf: &mut [u8], _header_len: usize) {
         let at = buf.len() - TAG;
-        buf[at..at + 8].copy_from_slice(&self.0.to_be_bytes());
+        buf[at..].copy_from_slice(&self.tag(path, packet));
     }
 
     fn decrypt(
         &self,
-        _path: PathId,
-        _packet: u64,
+        path: PathId,
+        packet: u64,
         _header: &[u8],
         payload: &mut BytesMut,
     ) -> Result<(), CryptoError> {
         let len = payload.len().checked_sub(TAG).ok_or(CryptoError)?;
-        if payload[len..len + 8] != self.0.to_be_bytes() {
+        if payload[len..] != self.tag(path, packet) {
             return Err(CryptoError);
         }
         payload.truncate(len);
@@ -60,20 +82,20 @@ impl HeaderKey for Plain {
     }
 }
 
-fn pair(number: u64) -> KeyPair<Box<dyn PacketKey>> {
+fn pair(plain: Plain) -> KeyPair<Box<dyn PacketKey>> {
     KeyPair {
-        local: Box::new(Plain(number)),
-        remote: Box::new(Plain(number)),
+        local: Box::new(plain),
+        remote: Box::new(plain),
     }
 }
 
-fn keys(number: u64) -> Keys {
+fn keys(plain: Plain) -> Keys {
     Keys {
         header: KeyPair {
-            local: Box::new(Plain(number)),
-            remote: Box::new(Plain(number)),
+            local: Box::new(plain),
+            remote: Box::new(plain),
         },
-        packet: pair(number),
+        packet: pair(plain),
     }
 }
 
@@ -89,20 +111,20 @@ struct Talk {
     peer: Option<TransportParameters>,
     heard: Vec<u8>,
     hello: bool,
-    keys: u64,
+    keys: Plain,
     said: u8,
     done: bool,
 }
 
 impl Talk {
-    fn new(side: Side, own: &TransportParameters) -> Self {
+    fn new(side: Side, own: &TransportParameters, session: u32) -> Self {
         Self {
             side,
             own: *own,
             peer: None,
             heard: Vec::new(),
             hello: false,
-            keys: 0,
+            keys: Plain { session, number: 0 },
             said: 0,
             done: false,
         }
@@ -119,7 +141,7 @@ impl Talk {
 
 impl Session for Talk {
     fn initial_keys(&self, _dst_cid: ConnectionId, _side: Side) -> Keys {
-        keys(0)
+        keys(Plain::default())
     }
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
@@ -148,8 +170,13 @@ impl Session for Talk {
         while let Some(kind) = self.heard.first().copied() {
             match kind {
                 SERVER_HELLO => {
+                    let Some(session) = self.heard.get(1..5) else {
+                        break;
+                    };
+                    let session = [session[0], session[1], session[2], session[3]];
+                    self.keys.session = u32::from_be_bytes(session);
                     self.hello = true;
-                    self.heard.remove(0);
+                    self.heard.drain(..5);
                 }
                 FINISHED => {
                     self.done = true;
@@ -186,7 +213,10 @@ impl Session for Talk {
                 out.push(FINISHED);
                 self.done = true;
             }
-            (Side::Server, 0) if self.peer.is_some() => out.push(SERVER_HELLO),
+            (Side::Server, 0) if self.peer.is_some() => {
+                out.push(SERVER_HELLO);
+                out.extend(self.keys.session.to_be_bytes());
+            }
             (Side::Server, 1) => self.say(SERVER_PARAMETERS, out),
             _ => return None,
         }
@@ -194,12 +224,12 @@ impl Session for Talk {
         if self.side == Side::Client && step == 0 {
             return None;
         }
-        self.keys += 1;
+        self.keys.number += 1;
         Some(keys(self.keys))
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        self.keys += 1;
+        self.keys.number += 1;
         Some(pair(self.keys))
     }
 
@@ -219,7 +249,10 @@ impl Session for Talk {
 }
 
 /// The configuration of both sides.
-pub(super) struct Null;
+#[derive(Default)]
+pub(super) struct Null {
+    sessions: AtomicU32,
+}
 
 impl ClientConfig for Null {
     fn start_session(
@@ -228,13 +261,13 @@ impl ClientConfig for Null {
         _name: &str,
         params: &TransportParameters,
     ) -> Result<Box<dyn Session>, ConnectError> {
-        Ok(Box::new(Talk::new(Side::Client, params)))
+        Ok(Box::new(Talk::new(Side::Client, params, 0)))
     }
 }
 
 impl ServerConfig for Null {
     fn initial_keys(&self, _: u32, _: ConnectionId) -> Result<Keys, UnsupportedVersion> {
-        Ok(keys(0))
+        Ok(keys(Plain::default()))
     }
 
     fn retry_tag(&self, _version: u32, _cid: ConnectionId, _packet: &[u8]) -> [u8; 16] {
@@ -242,7 +275,8 @@ impl ServerConfig for Null {
     }
 
     fn start_session(&self, _version: u32, params: &TransportParameters) -> Box<dyn Session> {
-        Box::new(Talk::new(Side::Server, params))
+        let session = 1 + self.sessions.fetch_add(1, Ordering::Relaxed);
+        Box::new(Talk::new(Side::Server, params, session))
     }
 }
 

@@ -10,7 +10,7 @@ use braid_radio::model::{DelaySpec, JitterSpec, LinkSpec, LossSpec, QueueSpec, R
 use super::app::App;
 use super::draws::Draws;
 use super::world::{Radio, What, World};
-use crate::{Options, Steering};
+use crate::{Lane, Options, Steering};
 
 /// Runs in `cargo test`; `BRAID_SEEDS` asks for others, as `first..end`.
 const SEEDS: u64 = 3000;
@@ -76,7 +76,7 @@ fn world(seed: u64) -> World {
             up: link(d),
         })
         .collect();
-    let lane = crate::Lane::Stream;
+    let lane = [Lane::Stream, Lane::Datagram][d.below(2)];
     let fits = |name: &&str| {
         let steering = Steering {
             scheduler: (**name).to_owned(),
@@ -90,6 +90,7 @@ fn world(seed: u64) -> World {
         steering: Steering {
             scheduler: names[d.below(names.len())].to_owned(),
             wrr_mode: [WrrMode::Strict, WrrMode::WorkConserving][d.below(2)],
+            reinject: d.below(2) == 0,
         },
         congestion_control: CONTROLS[d.below(CONTROLS.len())].to_owned(),
     };

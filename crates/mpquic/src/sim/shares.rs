@@ -8,7 +8,7 @@ use braid_radio::model::{DelaySpec, LinkSpec, QueueSpec, RateSpec};
 
 use super::app::App;
 use super::world::{Radio, World};
-use crate::{Options, Steering};
+use crate::{Lane, Options, Steering};
 
 fn link(mbps: f64, ms: f64, queue_ms: u64) -> LinkSpec {
     LinkSpec {
@@ -20,7 +20,7 @@ fn link(mbps: f64, ms: f64, queue_ms: u64) -> LinkSpec {
 }
 
 /// 5G, Wi-Fi and LiFi at a tenth of the rates of the scenario `static`.
-fn accesses() -> Vec<Radio> {
+pub(super) fn accesses() -> Vec<Radio> {
     let of = |(down, up, ms): (f64, f64, f64)| Radio {
         down: link(down, ms, 30),
         up: link(up, ms, 100),
@@ -30,14 +30,15 @@ fn accesses() -> Vec<Radio> {
         .into()
 }
 
-fn options(scheduler: &str, wrr_mode: WrrMode, cc: &str) -> Options {
+pub(super) fn options(lane: Lane, scheduler: &str, wrr_mode: WrrMode, cc: &str) -> Options {
     Options {
+        lane,
         steering: Steering {
             scheduler: scheduler.to_owned(),
             wrr_mode,
+            reinject: false,
         },
         congestion_control: cc.to_owned(),
-        ..Options::default()
     }
 }
 
@@ -60,38 +61,56 @@ fn measured(options: &Options, weights: &[f64]) -> (f64, Vec<f64>) {
     (mbps, carried.into_iter().map(|c| c / total).collect())
 }
 
-/// UDP payload less QUIC's own bytes: short header with an 8-byte connection id (1 + 8 +
-/// 2), tag (16), header of the STREAM frame (1 + 1 + 8 + 2).
-const PAYLOAD: f64 = (1452.0 - 27.0 - 12.0) / 1480.0;
+/// Of an IP packet, what is the application's: UDP payload (1452 of 1480) less QUIC's short
+/// header with an 8-byte connection id (1 + 8 + 2), its tag (16) and the header of the
+/// STREAM frame (1 + 1 + 8 + 2); or that of the DATAGRAM frame (3) and the lane's own (some
+/// 10 of a datagram, 11 of the stream frame), and what QUIC keeps free for packet numbers.
+fn payload(lane: Lane) -> f64 {
+    let headers = match lane {
+        Lane::Stream => 27.0 + 12.0,
+        Lane::Datagram => 27.0 + 3.0 + 21.0 + 10.0,
+    };
+    (1452.0 - headers) / 1480.0
+}
+
+const LANES: [Lane; 2] = [Lane::Stream, Lane::Datagram];
 
 #[test]
 fn strict_weights_are_exact() {
-    for weights in [[1.0, 1.0, 1.0], [7.0, 2.0, 1.0], [30.0, 100.0, 1.0]] {
-        let (mbps, shares) = measured(&options("wrr", WrrMode::Strict, "cubic"), &weights);
+    for (lane, weights) in LANES.into_iter().flat_map(|lane| {
+        let all = [[1.0, 1.0, 1.0], [7.0, 2.0, 1.0], [30.0, 100.0, 1.0]];
+        all.map(|w| (lane, w))
+    }) {
+        let options = options(lane, "wrr", WrrMode::Strict, "cubic");
+        let (mbps, shares) = measured(&options, &weights);
         let sum: f64 = weights.iter().sum();
-        let rates = [35.4, 123.3, 1.25];
-        let least = rates
-            .iter()
-            .zip(&weights)
-            .map(|(r, w)| r / w)
-            .fold(f64::INFINITY, f64::min);
-        let bound = least * sum * PAYLOAD;
+        let each = [35.4, 123.3, 1.25].into_iter().zip(&weights);
+        let least = each.map(|(r, w)| r / w).fold(f64::INFINITY, f64::min);
+        let bound = least * sum * payload(lane);
         for (share, w) in shares.iter().zip(&weights) {
-            assert!((share - w / sum).abs() < 0.005, "{weights:?}: {shares:?}");
+            assert!(
+                (share - w / sum).abs() < 0.005,
+                "{lane:?} {weights:?}: {shares:?}"
+            );
         }
         assert!(
             mbps > 0.95 * bound,
-            "{weights:?}: {mbps:.2} of {bound:.2}, {shares:?}"
+            "{lane:?} {weights:?}: {mbps:.2} of {bound:.2}, {shares:?}"
         );
     }
 }
 
 #[test]
 fn every_window_is_filled_by_capacity() {
-    let options = options("wrr", WrrMode::WorkConserving, "cubic");
-    let (mbps, shares) = measured(&options, &[35.4, 123.3, 1.25]);
-    let bound = (35.4 + 123.3 + 1.25) * PAYLOAD;
-    assert!(mbps > 0.97 * bound, "{mbps:.2} of {bound:.2}, {shares:?}");
+    for (lane, part) in LANES.into_iter().zip([0.97, 0.95]) {
+        let options = options(lane, "wrr", WrrMode::WorkConserving, "cubic");
+        let (mbps, shares) = measured(&options, &[35.4, 123.3, 1.25]);
+        let bound = (35.4 + 123.3 + 1.25) * payload(lane);
+        assert!(
+            mbps > part * bound,
+            "{lane:?}: {mbps:.2} of {bound:.2}, {shares:?}"
+        );
+    }
 }
 
 #[test]
@@ -100,8 +119,14 @@ fn every_congestion_control_fills_more_than_the_best_path() {
     // bursts and delayed acknowledgements for queues.
     let open = ["bbr", "wvegas"];
     for cc in crate::congestion::names().filter(|n| !open.contains(n)) {
-        let (mbps, shares) = measured(&options("minrtt", WrrMode::Strict, cc), &[]);
-        let best = 123.3 * PAYLOAD;
-        assert!(mbps > best, "{cc}: {mbps:.2} of {best:.2}, {shares:?}");
+        for lane in LANES {
+            let options = options(lane, "minrtt", WrrMode::Strict, cc);
+            let (mbps, shares) = measured(&options, &[]);
+            let best = 123.3 * payload(lane);
+            assert!(
+                mbps > best,
+                "{lane:?} {cc}: {mbps:.2} of {best:.2}, {shares:?}"
+            );
+        }
     }
 }

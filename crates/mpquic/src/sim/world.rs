@@ -17,6 +17,8 @@ use crate::{Access, Dial, Host, Options, Target};
 
 /// IPv4 and UDP.
 pub(super) const HEADERS: u32 = 28;
+/// More turns than this at one time are not needed.
+const BUSY: u32 = 10_000;
 const PROXY: ([u8; 4], u16) = ([10, 77, 0, 1], 4433);
 
 /// Both directions of an access.
@@ -80,7 +82,7 @@ impl Sink for Air {
 }
 
 fn endpoint(seed: u64) -> EndpointConfig {
-    let mut config = EndpointConfig::new(Arc::new(Null));
+    let mut config = EndpointConfig::new(Arc::new(Null::default()));
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_be_bytes());
     config.rng_seed(Some(bytes));
@@ -134,12 +136,12 @@ impl World {
         let accesses: Vec<_> = addresses.iter().enumerate().map(access).collect();
         let epoch = Instant::now();
         let mut proxy = Host::new(endpoint(seed ^ 1));
-        let server = ServerConfig::new(Arc::new(Null), Arc::new(Null));
+        let server = ServerConfig::new(Arc::new(Null::default()), Arc::new(Null::default()));
         proxy
             .listen(server, options, accesses.clone())
             .expect("options");
         let mut device = Host::new(endpoint(seed ^ 2));
-        let mut client = ClientConfig::new(Arc::new(Null));
+        let mut client = ClientConfig::new(Arc::new(Null::default()));
         let first = Mutex::new(Draws::new(seed, "first cids"));
         client.initial_dst_cid_provider(Arc::new(move || {
             let draw = first.lock().expect("no panic").next();
@@ -182,8 +184,12 @@ impl World {
 
     /// Goes on until `end`, or until the application is done.
     pub(super) fn run(&mut self, end: Time) {
+        let (mut since, mut turns) = (self.now, 0);
         loop {
             self.pump();
+            turns = if self.now == since { turns + 1 } else { 0 };
+            since = self.now;
+            assert!(turns < BUSY, "it goes round in circles at {since:?}");
             if self.app.done() {
                 return;
             }
@@ -242,7 +248,11 @@ impl World {
     }
 
     fn act(&mut self) {
-        while let Some((_, access, what)) = self.script.pop_front_if(|(at, ..)| *at <= self.now) {
+        while let Some((at, access, what)) = self.script.front().copied() {
+            if at > self.now {
+                return;
+            }
+            self.script.pop_front();
             let change = match what {
                 What::Link(true) | What::Silent(true) => Some(LinkChange::Up),
                 What::Link(false) | What::Silent(false) => Some(LinkChange::Down),
@@ -274,7 +284,10 @@ impl World {
     fn pump(&mut self) {
         let now = self.instant();
         let mut buf = Vec::new();
+        let mut turns = 0;
         loop {
+            turns += 1;
+            assert!(turns < BUSY, "it sends in circles at {:?}", self.now);
             let mut again = false;
             while let Some((handle, event)) = self.device.poll(now) {
                 let device = &mut self.device;

@@ -1,0 +1,240 @@
+//! Sending and receiving on the datagram lane.
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+use braid_core::Time;
+use braid_core::sched::xlink::{Oldest, reinject};
+use braid_core::sched::{Decision, Flow, Paths};
+use bytes::Bytes;
+use noq_proto::Transmit;
+
+use super::Connection;
+use super::transmit::{BURST, Open};
+use crate::lane::{LaneError, Piece};
+use crate::pacer::BURST_PACKETS;
+use crate::transport;
+
+/// What the library counts of an empty queue, and less than one datagram.
+const SPARE: usize = 64;
+
+/// Datagrams between the lane and QUIC. QUIC has one queue for all paths, so that those
+/// of one path are put there at a time, and leave before any others.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    /// By the number of the path.
+    waiting: VecDeque<(u32, Bytes)>,
+    /// The path of those that are in QUIC's queue, and how many.
+    queued: Option<(u32, usize)>,
+    /// QUIC's own frames may wait, since something has happened.
+    stirred: bool,
+    /// What was sent again last, and where it is.
+    again: Option<(Piece, Paths)>,
+}
+
+impl Outbox {
+    pub(super) fn stir(&mut self) {
+        self.stirred = true;
+    }
+}
+
+impl Connection {
+    pub(super) fn receive_datagrams(&mut self, now: Instant) -> Result<(), LaneError> {
+        while let Some(data) = self.quic.datagrams().recv() {
+            if let Some(lane) = &mut self.lane {
+                lane.receive(data, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next burst of a connection with a datagram lane.
+    pub(super) fn lane_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let transmit = self.next_burst(now, buf);
+        if transmit.is_none()
+            && let Some(lane) = &mut self.lane
+        {
+            lane.defer(now);
+        }
+        transmit
+    }
+
+    fn next_burst(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        loop {
+            if let Some(sent) = self.queued(now, buf) {
+                return Some(sent);
+            }
+            if self.outbox.queued.is_some() {
+                // There is no room for them now; acknowledgements leave all the same.
+                self.set_gates(Open::None);
+                return self.quic.poll_transmit(now, BURST, buf);
+            }
+            if self.outbox.stirred {
+                self.set_gates(Open::All);
+                if let Some(transmit) = self.quic.poll_transmit(now, BURST, buf) {
+                    return Some(transmit);
+                }
+                self.outbox.stirred = false;
+            }
+            if self.outbox.waiting.is_empty() && !self.fill(now) {
+                return None;
+            }
+            self.enqueue();
+        }
+    }
+
+    /// Sends what is in QUIC's queue.
+    fn queued(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let (number, count) = self.outbox.queued?;
+        let path = self.paths.iter().position(|p| p.number == number);
+        self.set_gates(path.map_or(Open::All, Open::Only));
+        let most = NonZeroUsize::new(count.min(BURST.get())).unwrap_or(NonZeroUsize::MIN);
+        let transmit = self.quic.poll_transmit(now, most, buf);
+        if self.is_queue_empty() {
+            self.outbox.queued = None;
+        }
+        transmit
+    }
+
+    fn is_queue_empty(&mut self) -> bool {
+        self.quic.datagrams().send_buffer_space() >= transport::DATAGRAM_BUFFER - SPARE
+    }
+
+    /// Puts what waits for one path into QUIC's queue.
+    fn enqueue(&mut self) {
+        let Some(number) = self.outbox.waiting.front().map(|(n, _)| *n) else {
+            return;
+        };
+        let mut count = 0;
+        while count < BURST.get() {
+            let Some((_, data)) = self.outbox.waiting.front().filter(|(n, _)| *n == number) else {
+                break;
+            };
+            let data = data.clone();
+            self.outbox.waiting.pop_front();
+            // One that is refused, as too large after the path's MTU fell, is lost.
+            count += usize::from(self.quic.datagrams().send(data, false).is_ok());
+        }
+        self.outbox.queued = (count > 0).then_some((number, count));
+    }
+
+    /// Has the lane write what is next; false if that is nothing.
+    fn fill(&mut self, now: Instant) -> bool {
+        self.look(now);
+        let Some(room) = self.quic.datagrams().max_size() else {
+            return false;
+        };
+        self.acknowledge(room, now) || self.probe(now) || self.data(room, now) || {
+            self.mark_idle();
+            self.reinject && self.reinject(now)
+        }
+    }
+
+    fn post(&mut self, number: u32, data: Bytes) -> bool {
+        self.outbox.waiting.push_back((number, data));
+        true
+    }
+
+    /// On the fastest path, if one has room.
+    fn acknowledge(&mut self, room: usize, now: Instant) -> bool {
+        let Some(lane) = self.lane.as_mut().filter(|l| l.ack_due(now)) else {
+            return false;
+        };
+        let usable = self.views.iter().filter(|v| v.usable && v.has_room());
+        let Some(path) = usable.min_by_key(|v| (v.srtt.is_zero(), v.srtt)) else {
+            return false;
+        };
+        match lane.write_ack(room, now) {
+            Some(data) => self.post(path.id, data),
+            None => false,
+        }
+    }
+
+    /// Asks a path from which nothing comes back.
+    fn probe(&mut self, now: Instant) -> bool {
+        let Some(lane) = &mut self.lane else {
+            return false;
+        };
+        let established = self.paths.iter().filter(|p| p.established);
+        let mut probes =
+            established.filter_map(|p| Some((p.number, lane.write_probe(p.number, now)?)));
+        let Some((number, data)) = probes.next() else {
+            return false;
+        };
+        let full = |v: &braid_core::sched::PathView| v.id == number && !v.has_room();
+        match self.views.iter().any(full) {
+            // QUIC asks as well, with what it has under way.
+            true => false,
+            false => self.post(number, data),
+        }
+    }
+
+    fn data(&mut self, room: usize, now: Instant) -> bool {
+        let Some(lane) = &mut self.lane else {
+            return false;
+        };
+        let (waiting, send_window) = lane.flow();
+        self.busy = waiting > 0;
+        if waiting == 0 {
+            return false;
+        }
+        let flow = Flow {
+            waiting,
+            send_window,
+        };
+        let time = Time::from(now.duration_since(self.began));
+        match self.scheduler.decide(time, &flow, &self.views) {
+            Decision::Send { path, most } => {
+                let view = &self.views[path];
+                let packets = most.min(view.room()) / view.segment;
+                for _ in 0..packets.clamp(1, BURST_PACKETS) {
+                    let next = lane.write_next(&[view.id], room, now);
+                    if next.is_empty() {
+                        break;
+                    }
+                    self.outbox.waiting.extend(next);
+                }
+            }
+            Decision::Copies(set) => {
+                let ids: Vec<u32> = set.iter().map(|i| self.views[i].id).collect();
+                self.outbox.waiting.extend(lane.write_next(&ids, room, now));
+            }
+            Decision::Wait(_) => {}
+        }
+        !self.outbox.waiting.is_empty()
+    }
+
+    fn reinject(&mut self, now: Instant) -> bool {
+        let Some(lane) = &mut self.lane else {
+            return false;
+        };
+        let Some((number, sent, pieces)) = lane.oldest() else {
+            return false;
+        };
+        let first = pieces[0];
+        let mut on = match self.outbox.again {
+            Some((piece, on)) if piece == first => on,
+            _ => Paths::default(),
+        };
+        if let Some(i) = self.views.iter().position(|v| v.id == number) {
+            on.insert(i);
+        }
+        let waited = now.saturating_duration_since(sent);
+        let oldest = Oldest {
+            on,
+            sent: Time::from(now.duration_since(self.began)) - waited,
+            bytes: u64::from(transport::PAYLOAD),
+        };
+        let time = Time::from(now.duration_since(self.began));
+        let Some(i) = reinject(time, &oldest, &self.views) else {
+            return false;
+        };
+        on.insert(i);
+        self.outbox.again = Some((first, on));
+        match lane.write_copy(self.views[i].id, &pieces, now) {
+            Some(data) => self.post(self.views[i].id, data),
+            None => false,
+        }
+    }
+}

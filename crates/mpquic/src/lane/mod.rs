@@ -1,0 +1,356 @@
+//! The datagram lane: byte streams and messages of our own inside QUIC DATAGRAMs
+//! (RFC 9221), so that every packet is ours to place: on any path, on several, or again.
+//!
+//! QUIC below encrypts, validates paths and controls congestion. Numbers,
+//! acknowledgements, round-trip times, loss and order are those of this lane, per path
+//! where QUIC mixes paths. Acknowledgements leave on the fastest path.
+
+mod heard;
+mod incoming;
+mod outgoing;
+mod sent;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use noq_proto::VarInt;
+
+use heard::Heard;
+use incoming::{Incoming, MOST_MESSAGE, WINDOW};
+use outgoing::Outgoing;
+pub(crate) use outgoing::Piece;
+use sent::Sent;
+use wire::{Ack, Frame, HEADER, Number};
+
+/// The application's error code of a connection that is closed on a peer that does not
+/// keep to this protocol.
+pub(crate) const PROTOCOL_ERROR: VarInt = VarInt::from_u32(0x10);
+/// More paths of the peer than this are not listened to.
+const MOST_PATHS: usize = 256;
+/// Datagrams after which one is acknowledged with.
+const ACK_EVERY: u32 = 10;
+/// When what found no room is tried again.
+const DEFER: Duration = Duration::from_millis(1);
+/// How long an acknowledgement waits for more to acknowledge.
+const ACK_WAIT: Duration = Duration::from_millis(2);
+
+/// The peer does not keep to the lane's protocol: the connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LaneError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Malformed(#[from] wire::Malformed),
+    /// It can, and may not be.
+    #[error(transparent)]
+    Violation(#[from] incoming::Violation),
+    /// It acknowledges what never left.
+    #[error("the peer acknowledged what was never sent")]
+    NeverSent,
+    /// It numbers too many paths.
+    #[error("the peer uses more paths than it may")]
+    ManyPaths,
+}
+
+/// One end of the lane of one connection.
+#[derive(Debug)]
+pub struct Lane {
+    outgoing: Outgoing,
+    incoming: Incoming,
+    sent: BTreeMap<u32, Sent>,
+    heard: BTreeMap<u32, Heard>,
+    /// Numbered datagrams since the last acknowledgement.
+    unacked: u32,
+    ack_at: Option<Instant>,
+    clock: Instant,
+}
+
+impl Lane {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            outgoing: Outgoing::default(),
+            incoming: Incoming::default(),
+            sent: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            unacked: 0,
+            ack_at: None,
+            clock: now,
+        }
+    }
+
+    /// Sends data on a channel; each end numbers its own. Returns how many bytes were
+    /// taken: fewer where its buffer is full.
+    pub fn write(&mut self, channel: u64, data: Bytes) -> usize {
+        self.outgoing.write(channel, data, WINDOW)
+    }
+
+    /// Bytes that wait to be sent, for want of room on a path: an application that keeps
+    /// this low can still decide what is sent next.
+    pub fn backlog(&self) -> u64 {
+        self.outgoing.waiting()
+    }
+
+    /// Ends a channel.
+    pub fn finish(&mut self, channel: u64) {
+        self.outgoing.finish(channel, WINDOW);
+    }
+
+    /// Whether the peer has all of a channel that was ended.
+    pub fn is_done(&self, channel: u64) -> bool {
+        self.outgoing.is_done(channel)
+    }
+
+    /// Channels on which the peer has sent, as long as they have not been read to their
+    /// end.
+    pub fn channels(&self) -> impl Iterator<Item = u64> {
+        self.incoming.channels()
+    }
+
+    /// The next data of a channel, in order; none if none is there now.
+    pub fn read(&mut self, channel: u64) -> Option<Bytes> {
+        let data = self.incoming.read(channel)?;
+        while let Some((channel, most)) = self.incoming.credit() {
+            self.outgoing.set_credit(channel, most);
+        }
+        Some(data)
+    }
+
+    /// Whether a channel has been read to its end; it is forgotten then.
+    pub fn ended(&mut self, channel: u64) -> bool {
+        self.incoming.ended(channel)
+    }
+
+    /// Sends a message of 1 byte to 64 kB, once: what is lost of it is not sent again.
+    /// Where `ordered`, it is given after those before it, unless they do not come; else
+    /// at once. False if it is too long or there is no room for it now.
+    pub fn send_message(&mut self, data: Bytes, ordered: bool) -> bool {
+        data.len() <= MOST_MESSAGE as usize && self.outgoing.message(data, ordered)
+    }
+
+    /// The next message that has arrived.
+    pub fn next_message(&mut self) -> Option<Bytes> {
+        self.incoming.next_message()
+    }
+
+    /// Of the latest datagram on a path, the peer's clock at its arrival less ours at its
+    /// sending, microseconds modulo 2^32: between two paths, the difference of their
+    /// one-way delays.
+    pub fn one_way(&self, path: u32) -> Option<u32> {
+        self.sent.get(&path)?.one_way
+    }
+
+    fn micros(&self, now: Instant) -> u32 {
+        let micros = now.duration_since(self.clock).as_micros();
+        // Modulo 2^32, as agreed.
+        (micros & u128::from(u32::MAX)) as u32
+    }
+
+    /// A datagram has arrived.
+    pub(crate) fn receive(&mut self, data: Bytes, now: Instant) -> Result<(), LaneError> {
+        let (number, frames) = wire::read(data)?;
+        if let Some(n) = number {
+            if !self.heard.contains_key(&n.path) && self.heard.len() >= MOST_PATHS {
+                return Err(LaneError::ManyPaths);
+            }
+            let news = self.heard.entry(n.path).or_default().take(n.sequence, now);
+            let Some(in_order) = news else {
+                // It came twice.
+                return Ok(());
+            };
+            self.unacked += 1;
+            let wait = match in_order && self.unacked < ACK_EVERY {
+                true => ACK_WAIT,
+                false => Duration::ZERO,
+            };
+            let at = now + wait;
+            self.ack_at = Some(self.ack_at.map_or(at, |t| t.min(at)));
+        }
+        for frame in frames {
+            match frame {
+                Frame::Stream {
+                    channel,
+                    offset,
+                    fin,
+                    data,
+                } => {
+                    self.incoming.stream(channel, offset, data, fin)?;
+                }
+                Frame::Message {
+                    number,
+                    total,
+                    offset,
+                    ordered,
+                    data,
+                } => {
+                    let place = (number, total, offset);
+                    self.incoming.message(place, &data, ordered, now)?;
+                }
+                Frame::Ack(ack) => self.acked(&ack, now)?,
+                Frame::Credit { channel, most } => self.outgoing.credited(channel, most),
+            }
+        }
+        Ok(())
+    }
+
+    fn acked(&mut self, ack: &Ack, now: Instant) -> Result<(), LaneError> {
+        let clock = self.micros(now);
+        let Some(sent) = self.sent.get_mut(&ack.path) else {
+            // Of a path that has ended.
+            return Ok(());
+        };
+        let outcome = sent.ack(ack, clock, now).ok_or(LaneError::NeverSent)?;
+        self.outgoing.acked(&outcome.acked);
+        self.outgoing.lose(outcome.lost);
+        Ok(())
+    }
+
+    /// Bytes that wait, and the send window: what the scheduler is shown.
+    pub(crate) fn flow(&self) -> (u64, u64) {
+        (self.outgoing.waiting(), self.outgoing.window())
+    }
+
+    /// Whether an acknowledgement is due.
+    pub(crate) fn ack_due(&self, now: Instant) -> bool {
+        self.ack_at.is_some_and(|t| t <= now)
+    }
+
+    /// A datagram of at most `room` bytes that acknowledges.
+    pub(crate) fn write_ack(&mut self, room: usize, now: Instant) -> Option<Bytes> {
+        (self.unacked, self.ack_at) = (0, None);
+        let mut out = BytesMut::with_capacity(room);
+        wire::begin(None, &mut out);
+        let empty = out.len();
+        for (path, heard) in &mut self.heard {
+            let Some(ack) = heard.ack(*path, self.clock, now) else {
+                continue;
+            };
+            let before = out.len();
+            Frame::Ack(ack).write(&mut out);
+            if out.len() > room {
+                out.truncate(before);
+                heard.again();
+                self.ack_at = Some(now);
+            }
+        }
+        (out.len() > empty).then(|| out.freeze())
+    }
+
+    fn datagram(&mut self, path: u32, frames: &[Frame], pieces: Vec<Piece>, now: Instant) -> Bytes {
+        let clock = self.micros(now);
+        let sent = self.sent.entry(path).or_default();
+        let number = Number {
+            path,
+            sequence: sent.next(),
+            sent: clock,
+        };
+        let mut out = BytesMut::with_capacity(1500);
+        wire::begin(Some(number), &mut out);
+        frames.iter().for_each(|f| f.write(&mut out));
+        sent.send(now, pieces);
+        out.freeze()
+    }
+
+    /// The next datagram of at most `room` bytes, once for each of `paths`; none if
+    /// nothing waits.
+    pub(crate) fn write_next(
+        &mut self,
+        paths: &[u32],
+        room: usize,
+        now: Instant,
+    ) -> Vec<(u32, Bytes)> {
+        let (frames, pieces) = self.outgoing.fill(room.saturating_sub(HEADER + 4));
+        if frames.is_empty() {
+            return Vec::new();
+        }
+        let one = |p: &u32| (*p, self.datagram(*p, &frames, pieces.clone(), now));
+        paths.iter().map(one).collect()
+    }
+
+    /// A datagram that asks whether `path` lives, if it is to be asked now.
+    pub(crate) fn write_probe(&mut self, path: u32, now: Instant) -> Option<Bytes> {
+        let sent = self.sent.get_mut(&path)?;
+        if !sent.wants_probe(now) {
+            return None;
+        }
+        sent.ask_at(now + sent::PROBE_EVERY);
+        Some(self.datagram(path, &[], vec![], now))
+    }
+
+    /// What is under way the longest and on which path, for reinjection.
+    pub(crate) fn oldest(&self) -> Option<(u32, Instant, Vec<Piece>)> {
+        let all = self.sent.iter().filter_map(|(p, s)| {
+            let (at, pieces) = s.oldest()?;
+            Some((*p, at, pieces))
+        });
+        let oldest = all
+            .filter(|(.., p)| !p.is_empty())
+            .min_by_key(|(.., p)| p[0]);
+        oldest.map(|(p, at, pieces)| (p, at, pieces.to_vec()))
+    }
+
+    /// A copy of what is under way elsewhere.
+    pub(crate) fn write_copy(
+        &mut self,
+        path: u32,
+        pieces: &[Piece],
+        now: Instant,
+    ) -> Option<Bytes> {
+        let frames: Vec<Frame> = pieces
+            .iter()
+            .filter_map(|p| self.outgoing.copy(p))
+            .collect();
+        (!frames.is_empty()).then(|| self.datagram(path, &frames, pieces.to_vec(), now))
+    }
+
+    /// Smoothed round-trip time and deviation of a path, once known.
+    pub(crate) fn rtt(&self, path: u32) -> Option<(Duration, Duration)> {
+        self.sent.get(&path)?.rtt()
+    }
+
+    /// The least round-trip time of a path; none before the first.
+    pub fn min_rtt(&self, path: u32) -> Option<Duration> {
+        let least = self.sent.get(&path)?.min_rtt;
+        (least < Duration::MAX).then_some(least)
+    }
+
+    /// Nothing comes back on a path.
+    pub(crate) fn is_suspect(&self, path: u32) -> bool {
+        self.sent.get(&path).is_some_and(Sent::is_suspect)
+    }
+
+    /// A path has ended.
+    pub(crate) fn forget(&mut self, path: u32) {
+        if let Some(mut sent) = self.sent.remove(&path) {
+            self.outgoing.lose(sent.give_up());
+        }
+    }
+
+    /// What is due cannot be sent now, for want of room: it is tried again soon.
+    pub(crate) fn defer(&mut self, now: Instant) {
+        let soon = now + DEFER;
+        self.ack_at = self.ack_at.map(|t| if t <= now { soon } else { t });
+        for sent in self.sent.values_mut().filter(|s| s.wants_probe(now)) {
+            sent.ask_at(soon);
+        }
+    }
+
+    /// When [`Lane::tick`] or an acknowledgement is wanted.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let paths = self.sent.values().filter_map(Sent::due);
+        paths.chain(self.ack_at).chain(self.incoming.due()).min()
+    }
+
+    /// Time has passed.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        for sent in self.sent.values_mut() {
+            if sent.due().is_some_and(|t| t <= now) {
+                self.outgoing.lose(sent.tick(now));
+            }
+        }
+        self.incoming.release(now);
+    }
+}

@@ -1,0 +1,342 @@
+//! What is to be sent on the datagram lane: streams, until acknowledged, and messages,
+//! until they have left.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::Bytes;
+
+use super::stream::Stream;
+use super::wire::{Frame, MESSAGE_HEADER, STREAM_HEADER};
+
+/// Bytes of one stream that may wait for acknowledgement.
+const STREAM_BUFFER: u64 = 64 << 20;
+/// Bytes of messages that may wait to leave.
+const MESSAGE_BUFFER: usize = 1 << 20;
+/// A piece of stream data is not made shorter than this to fit in behind another.
+const LEAST: usize = 64;
+
+/// What a datagram carried, so that it can be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Piece {
+    /// Stream data; `fin`: its last.
+    Stream {
+        channel: u64,
+        offset: u64,
+        len: u32,
+        fin: bool,
+    },
+    /// The credit of a channel, as it is then.
+    Credit { channel: u64 },
+}
+
+#[derive(Debug)]
+struct Message {
+    number: u64,
+    ordered: bool,
+    data: Bytes,
+    sent: usize,
+}
+
+/// Everything that is to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    streams: BTreeMap<u64, Stream>,
+    messages: VecDeque<Message>,
+    message_bytes: usize,
+    next_message: u64,
+    /// Pieces that were lost, in order.
+    again: BTreeSet<Piece>,
+    /// Bytes of them.
+    again_bytes: u64,
+    /// Whose credit is to be told: the channel and how much.
+    credit: BTreeMap<u64, u64>,
+    told: BTreeSet<u64>,
+}
+
+impl Outgoing {
+    /// Takes data of a stream; returns how much, which is less when its buffer is full.
+    pub(super) fn write(&mut self, channel: u64, mut data: Bytes, window: u64) -> usize {
+        let s = self.stream(channel, window);
+        let room = STREAM_BUFFER.saturating_sub(s.end - s.base);
+        data.truncate(usize::try_from(room).unwrap_or(usize::MAX));
+        if s.finished || data.is_empty() {
+            return 0;
+        }
+        let n = data.len();
+        s.end += n as u64;
+        s.data.push_back(data);
+        n
+    }
+
+    fn stream(&mut self, channel: u64, window: u64) -> &mut Stream {
+        self.streams.entry(channel).or_insert_with(|| Stream {
+            most: window,
+            ..Stream::default()
+        })
+    }
+
+    /// No more data of the stream comes.
+    pub(super) fn finish(&mut self, channel: u64, window: u64) {
+        self.stream(channel, window).finished = true;
+    }
+
+    /// Whether everything of the stream, its end included, is acknowledged.
+    pub(super) fn is_done(&self, channel: u64) -> bool {
+        self.streams
+            .get(&channel)
+            .is_some_and(|s| s.fin_acked && s.base == s.end)
+    }
+
+    /// Takes a message; false if there is no room for it now.
+    pub(super) fn message(&mut self, data: Bytes, ordered: bool) -> bool {
+        if data.is_empty() || self.message_bytes + data.len() > MESSAGE_BUFFER {
+            return false;
+        }
+        self.message_bytes += data.len();
+        self.messages.push_back(Message {
+            number: self.next_message,
+            ordered,
+            data,
+            sent: 0,
+        });
+        self.next_message += 1;
+        true
+    }
+
+    /// The peer may send this much on a channel; it is to be told.
+    pub(super) fn set_credit(&mut self, channel: u64, most: u64) {
+        self.credit.insert(channel, most);
+        self.told.remove(&channel);
+    }
+
+    /// The peer takes this much.
+    pub(super) fn credited(&mut self, channel: u64, most: u64) {
+        if let Some(s) = self.streams.get_mut(&channel) {
+            s.most = s.most.max(most);
+        }
+    }
+
+    /// Bytes that wait and may be sent.
+    pub(super) fn waiting(&self) -> u64 {
+        let fresh: u64 = self.streams.values().map(Stream::fresh).sum();
+        let fins = self.streams.values().filter(|s| s.wants_fin()).count();
+        let credits = self.credit.len() - self.told.len();
+        let small = (fins + credits) as u64;
+        fresh + self.again_bytes + small + self.message_bytes as u64
+    }
+
+    /// Bytes from the first that is not acknowledged to the last that the peer takes.
+    pub(super) fn window(&self) -> u64 {
+        let of = |s: &Stream| s.most.saturating_sub(s.base);
+        self.streams.values().map(of).max().unwrap_or(u64::MAX)
+    }
+
+    /// Fills a datagram of at most `room` bytes: frames, and what to send again should
+    /// they be lost.
+    pub(super) fn fill(&mut self, mut room: usize) -> (Vec<Frame>, Vec<Piece>) {
+        let (mut frames, mut pieces) = (Vec::new(), Vec::new());
+        let channels: Vec<u64> = self.credit.keys().copied().collect();
+        for channel in channels {
+            if room > 17 && self.told.insert(channel) {
+                let most = self.credit[&channel];
+                frames.push(Frame::Credit { channel, most });
+                pieces.push(Piece::Credit { channel });
+                room -= 17;
+            }
+        }
+        while let Some(frame) = self
+            .lost(room)
+            .or_else(|| self.part(room))
+            .or_else(|| self.fresh(room))
+        {
+            let used = match &frame {
+                Frame::Stream {
+                    data,
+                    channel,
+                    offset,
+                    fin,
+                } => {
+                    pieces.push(Piece::Stream {
+                        channel: *channel,
+                        offset: *offset,
+                        len: data.len() as u32,
+                        fin: *fin,
+                    });
+                    data.len() + STREAM_HEADER
+                }
+                Frame::Message { data, .. } => data.len() + MESSAGE_HEADER,
+                Frame::Ack(_) | Frame::Credit { .. } => 0,
+            };
+            frames.push(frame);
+            room = room.saturating_sub(used);
+        }
+        (frames, pieces)
+    }
+
+    /// The next of what was lost, cut where it does not fit.
+    fn lost(&mut self, room: usize) -> Option<Frame> {
+        loop {
+            let piece = *self.again.first()?;
+            let Piece::Stream {
+                channel,
+                offset,
+                len,
+                fin,
+            } = piece
+            else {
+                self.again.pop_first();
+                continue;
+            };
+            let fits = room.checked_sub(STREAM_HEADER)?;
+            let s = self.streams.get(&channel);
+            let Some(s) = s.filter(|s| s.needs(&piece)) else {
+                self.forget(piece);
+                continue;
+            };
+            let begin = offset.max(s.base);
+            let left = usize::try_from(offset + u64::from(len) - begin).unwrap_or(0);
+            if left > fits && fits < LEAST {
+                return None;
+            }
+            let n = left.min(fits);
+            let data = s.copy(begin, n);
+            self.forget(piece);
+            let whole = n == left;
+            if !whole {
+                self.remember(Piece::Stream {
+                    channel,
+                    offset: begin + n as u64,
+                    len: (left - n) as u32,
+                    fin,
+                });
+            }
+            return Some(Frame::Stream {
+                channel,
+                offset: begin,
+                fin: fin && whole,
+                data,
+            });
+        }
+    }
+
+    /// The next part of the oldest message.
+    fn part(&mut self, room: usize) -> Option<Frame> {
+        let fits = room.checked_sub(MESSAGE_HEADER)?;
+        let m = self.messages.front_mut()?;
+        let left = m.data.len() - m.sent;
+        if left > fits && fits < LEAST {
+            return None;
+        }
+        let n = left.min(fits);
+        let frame = Frame::Message {
+            number: m.number,
+            total: m.data.len() as u32,
+            offset: m.sent as u32,
+            ordered: m.ordered,
+            data: m.data.slice(m.sent..m.sent + n),
+        };
+        m.sent += n;
+        self.message_bytes -= n;
+        if m.sent == m.data.len() {
+            self.messages.pop_front();
+        }
+        Some(frame)
+    }
+
+    /// Stream data that has not been sent yet.
+    fn fresh(&mut self, room: usize) -> Option<Frame> {
+        let fits = room.checked_sub(STREAM_HEADER)?;
+        let has = |s: &Stream| s.fresh() > 0 || s.wants_fin();
+        let (channel, s) = self.streams.iter_mut().find(|(_, s)| has(s))?;
+        let left = usize::try_from(s.fresh()).unwrap_or(usize::MAX);
+        if left > fits && fits < LEAST {
+            return None;
+        }
+        let n = left.min(fits);
+        let offset = s.next;
+        let data = s.copy(offset, n);
+        s.next += n as u64;
+        let fin = s.wants_fin();
+        s.fin_sent |= fin;
+        Some(Frame::Stream {
+            channel: *channel,
+            offset,
+            fin,
+            data,
+        })
+    }
+
+    /// A copy of a piece that is under way; none if it is no longer needed.
+    pub(super) fn copy(&self, piece: &Piece) -> Option<Frame> {
+        let Piece::Stream {
+            channel,
+            offset,
+            len,
+            fin,
+        } = *piece
+        else {
+            return None;
+        };
+        let s = self.streams.get(&channel).filter(|s| s.needs(piece))?;
+        let begin = offset.max(s.base);
+        let left = usize::try_from(offset + u64::from(len) - begin).ok()?;
+        Some(Frame::Stream {
+            channel,
+            offset: begin,
+            fin,
+            data: s.copy(begin, left),
+        })
+    }
+
+    /// These have arrived.
+    pub(super) fn acked(&mut self, pieces: &[Piece]) {
+        for piece in pieces {
+            let Piece::Stream {
+                channel,
+                offset,
+                len,
+                fin,
+            } = *piece
+            else {
+                continue;
+            };
+            if let Some(s) = self.streams.get_mut(&channel) {
+                s.ack(offset, len.into());
+                s.fin_acked |= fin;
+            }
+        }
+    }
+
+    /// These have not.
+    pub(super) fn lose(&mut self, pieces: Vec<Piece>) {
+        for piece in pieces {
+            match piece {
+                Piece::Credit { channel } => {
+                    self.told.remove(&channel);
+                }
+                Piece::Stream { channel, .. } => {
+                    let s = self.streams.get(&channel);
+                    if s.is_some_and(|s| s.needs(&piece)) {
+                        self.remember(piece);
+                    }
+                }
+            }
+        }
+    }
+
+    fn remember(&mut self, piece: Piece) {
+        if let Piece::Stream { len, .. } = piece
+            && self.again.insert(piece)
+        {
+            self.again_bytes += u64::from(len).max(1);
+        }
+    }
+
+    fn forget(&mut self, piece: Piece) {
+        if let Piece::Stream { len, .. } = piece
+            && self.again.remove(&piece)
+        {
+            self.again_bytes -= u64::from(len).max(1);
+        }
+    }
+}

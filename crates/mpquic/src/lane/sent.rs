@@ -1,0 +1,252 @@
+//! What is under way on one path of the datagram lane: round-trip time, acknowledgement
+//! and loss of our own (RFC 9002, per path). The library's round-trip times mix two
+//! paths, and of the loss of datagrams it tells nothing.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::outgoing::Piece;
+use super::wire::Ack;
+
+/// RFC 9002 6.1.1.
+const PACKET_THRESHOLD: u64 = 3;
+/// RFC 9002 6.1.2: 9/8 of a round-trip time.
+const TIME_THRESHOLD: f64 = 9.0 / 8.0;
+/// Timers are not finer (RFC 9002 6.1.2, kGranularity).
+const GRANULARITY: Duration = Duration::from_millis(1);
+/// How long the peer may hold an acknowledgement back.
+pub(super) const ACK_DELAY: Duration = Duration::from_millis(5);
+/// Before the first sample.
+const INITIAL_RTT: Duration = Duration::from_millis(100);
+
+/// Packets that are remembered after they were taken for lost.
+const MOST_LATE: usize = 4096;
+/// How often a path from which nothing comes back is asked.
+pub(super) const PROBE_EVERY: Duration = Duration::from_millis(100);
+
+/// A datagram that is under way.
+#[derive(Clone, Debug)]
+struct Packet {
+    at: Instant,
+    pieces: Vec<Piece>,
+}
+
+/// What an acknowledgement or a timer brought out.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) acked: Vec<Piece>,
+    pub(super) lost: Vec<Piece>,
+}
+
+/// One path.
+#[derive(Debug)]
+pub(super) struct Sent {
+    next: u64,
+    packets: BTreeMap<u64, Packet>,
+    /// What was taken for lost, and may yet be acknowledged: without that, a round-trip
+    /// time longer than it was thought to be would never be known.
+    late: BTreeMap<u64, Packet>,
+    largest_acked: Option<u64>,
+    srtt: Option<Duration>,
+    rttvar: Duration,
+    pub(super) min_rtt: Duration,
+    latest: Duration,
+    /// When something was acknowledged last.
+    heard: Option<Instant>,
+    /// Timeouts since then.
+    timeouts: u32,
+    /// When a path from which nothing comes back is asked again.
+    probe: Option<Instant>,
+    /// The receiver's clock at arrival less ours at sending, microseconds modulo 2^32, of
+    /// the latest datagram: of two paths, the difference is that of their one-way delays.
+    pub(super) one_way: Option<u32>,
+}
+
+impl Default for Sent {
+    fn default() -> Self {
+        Self {
+            next: 0,
+            packets: BTreeMap::new(),
+            late: BTreeMap::new(),
+            largest_acked: None,
+            srtt: None,
+            rttvar: Duration::ZERO,
+            min_rtt: Duration::MAX,
+            latest: Duration::ZERO,
+            heard: None,
+            timeouts: 0,
+            probe: None,
+            one_way: None,
+        }
+    }
+}
+
+impl Sent {
+    /// The number of the next datagram.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The next datagram leaves with these.
+    pub(super) fn send(&mut self, now: Instant, pieces: Vec<Piece>) {
+        self.packets.insert(self.next, Packet { at: now, pieces });
+        self.next += 1;
+    }
+
+    /// Smoothed round-trip time and its deviation, once known.
+    pub(super) fn rtt(&self) -> Option<(Duration, Duration)> {
+        self.srtt.map(|s| (s, self.rttvar))
+    }
+
+    /// Nothing came back for longer than it should have.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.timeouts > 0
+    }
+
+    /// Takes an acknowledgement; `clock` is our time now, microseconds modulo 2^32. None
+    /// if it is of what was never sent.
+    pub(super) fn ack(&mut self, ack: &Ack, clock: u32, now: Instant) -> Option<Outcome> {
+        let largest = ack.ranges.first()?.1;
+        if largest >= self.next {
+            return None;
+        }
+        let mut outcome = Outcome::default();
+        let mut newest = None;
+        for (first, last) in &ack.ranges {
+            let range = *first..=*last;
+            let known = self.packets.range(range.clone());
+            let known: Vec<u64> = known
+                .chain(self.late.range(range))
+                .map(|(n, _)| *n)
+                .collect();
+            for n in known {
+                if let Some(p) = self.packets.remove(&n).or_else(|| self.late.remove(&n)) {
+                    newest = newest.max((n == largest).then_some(p.at));
+                    outcome.acked.extend(p.pieces);
+                }
+            }
+        }
+        if let Some(at) = newest {
+            let delay = Duration::from_micros(ack.delay);
+            self.sample(now.duration_since(at), delay);
+            let age = u32::try_from(now.duration_since(at).as_micros()).unwrap_or(u32::MAX);
+            self.one_way = Some(ack.received.wrapping_sub(clock.wrapping_sub(age)));
+        }
+        if self.largest_acked.is_none_or(|l| l < largest) {
+            self.largest_acked = Some(largest);
+            self.heard = Some(now);
+            self.timeouts = 0;
+            self.probe = None;
+        }
+        outcome.lost = self.find_lost(now);
+        Some(outcome)
+    }
+
+    /// RFC 9002 5.
+    fn sample(&mut self, rtt: Duration, delay: Duration) {
+        self.latest = rtt;
+        self.min_rtt = self.min_rtt.min(rtt);
+        let Some(srtt) = self.srtt else {
+            self.srtt = Some(rtt);
+            self.rttvar = rtt / 2;
+            return;
+        };
+        let delay = delay.min(ACK_DELAY);
+        let adjusted = match rtt >= self.min_rtt + delay {
+            true => rtt - delay,
+            false => rtt,
+        };
+        self.rttvar = (3 * self.rttvar + srtt.abs_diff(adjusted)) / 4;
+        self.srtt = Some((7 * srtt + adjusted) / 8);
+    }
+
+    fn loss_delay(&self) -> Duration {
+        let rtt = self.srtt.unwrap_or(INITIAL_RTT).max(self.latest);
+        rtt.mul_f64(TIME_THRESHOLD).max(GRANULARITY)
+    }
+
+    /// RFC 9002 6.1.
+    fn find_lost(&mut self, now: Instant) -> Vec<Piece> {
+        let Some(largest) = self.largest_acked else {
+            return Vec::new();
+        };
+        let delay = self.loss_delay();
+        let lost = |n: u64, p: &Packet| n + PACKET_THRESHOLD <= largest || p.at + delay <= now;
+        let before = self.packets.range(..largest);
+        let numbers: Vec<u64> = before
+            .filter(|(n, p)| lost(**n, p))
+            .map(|(n, _)| *n)
+            .collect();
+        let found = numbers
+            .into_iter()
+            .filter_map(|n| Some((n, self.packets.remove(&n)?)));
+        let found: Vec<(u64, Packet)> = found.collect();
+        self.remember(found)
+    }
+
+    /// Of packets that are taken for lost, what is to be sent again.
+    fn remember(&mut self, lost: Vec<(u64, Packet)>) -> Vec<Piece> {
+        let again = lost.iter().flat_map(|(_, p)| p.pieces.clone()).collect();
+        self.late.extend(lost);
+        while self.late.len() > MOST_LATE {
+            self.late.pop_first();
+        }
+        again
+    }
+
+    /// When something is to be taken for lost, the path for suspect, or to be asked.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let overtaken = self
+            .largest_acked
+            .and_then(|l| self.packets.range(..l).next());
+        let lost = overtaken.map(|(_, p)| p.at + self.loss_delay());
+        lost.into_iter()
+            .chain(self.silent_at())
+            .chain(self.probe)
+            .min()
+    }
+
+    /// When too long will have passed without an acknowledgement of what is under way:
+    /// the probe timeout of RFC 9002 6.2.1, but from the oldest on, since a path that dies
+    /// goes on to be sent on.
+    fn silent_at(&self) -> Option<Instant> {
+        let (_, oldest) = self.packets.first_key_value()?;
+        let srtt = self.srtt.unwrap_or(INITIAL_RTT);
+        let wait = srtt + (4 * self.rttvar).max(GRANULARITY) + ACK_DELAY;
+        let wait = wait * (1 << self.timeouts.min(6));
+        Some(oldest.at.max(self.heard.unwrap_or(oldest.at)) + wait)
+    }
+
+    /// Time has passed. What is under way when nothing comes back is given as lost, to be
+    /// sent elsewhere; it may yet arrive, which does no harm.
+    pub(super) fn tick(&mut self, now: Instant) -> Vec<Piece> {
+        if self.silent_at().is_some_and(|t| t <= now) {
+            self.timeouts += 1;
+            self.probe = Some(now);
+            return self.give_up();
+        }
+        self.find_lost(now)
+    }
+
+    /// Whether the path is to be asked now whether it lives, with any datagram.
+    pub(super) fn wants_probe(&self, now: Instant) -> bool {
+        self.probe.is_some_and(|t| t <= now)
+    }
+
+    /// When it is to be asked again.
+    pub(super) fn ask_at(&mut self, at: Instant) {
+        self.probe = Some(at);
+    }
+
+    /// All that is under way is lost, as far as is known.
+    pub(super) fn give_up(&mut self) -> Vec<Piece> {
+        let packets = std::mem::take(&mut self.packets);
+        self.remember(packets.into_iter().collect())
+    }
+
+    /// The oldest under way, and since when.
+    pub(super) fn oldest(&self) -> Option<(Instant, &[Piece])> {
+        let (_, p) = self.packets.first_key_value()?;
+        Some((p.at, &p.pieces))
+    }
+}

@@ -1,0 +1,241 @@
+//! Two lanes over paths that lose, delay, double and reorder.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn byte(place: u64) -> u8 {
+    (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+/// A pair of ends, and what is between them.
+struct Pair {
+    now: Instant,
+    ends: [Lane; 2],
+    /// Arrival, to which end, what.
+    air: Vec<(Instant, usize, Bytes)>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let now = Instant::now();
+        let ends = [Lane::new(now), Lane::new(now)];
+        let air = Vec::new();
+        Self { now, ends, air }
+    }
+
+    /// Sends what waits and delivers what is due, a millisecond later; `fate` says when
+    /// a datagram arrives, in ms from now: not at all, once or twice.
+    fn step(&mut self, paths: u32, mut fate: impl FnMut(u32) -> Vec<u64>) -> Result<(), LaneError> {
+        for from in 0..2 {
+            let end = &mut self.ends[from];
+            if end.due().is_some_and(|t| t <= self.now) {
+                end.tick(self.now);
+            }
+            let mut out = Vec::new();
+            for path in 0..paths {
+                out.extend(end.write_probe(path, self.now).map(|d| (path, d)));
+                if !end.is_suspect(path) || (0..paths).all(|p| end.is_suspect(p)) {
+                    for _ in 0..4 {
+                        out.extend(end.write_next(&[path], 1200, self.now));
+                    }
+                }
+            }
+            if end.ack_due(self.now) {
+                out.extend(end.write_ack(1200, self.now).map(|d| (0, d)));
+            }
+            for (path, data) in out {
+                assert!(data.len() <= 1200, "{}", data.len());
+                for ms in fate(path) {
+                    let at = self.now + Duration::from_millis(ms);
+                    self.air.push((at, 1 - from, data.clone()));
+                }
+            }
+        }
+        self.now += Duration::from_millis(1);
+        let now = self.now;
+        let mut due: Vec<_> = self.air.extract_if(.., |(at, ..)| *at <= now).collect();
+        due.sort_by_key(|(at, ..)| *at);
+        for (_, to, data) in due {
+            self.ends[to].receive(data, now)?;
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_stream_arrives_once_and_in_order(
+        total in 0u64..300_000,
+        fates in prop::collection::vec((0u8..10, 1u64..50), 50..500),
+        dead_from in 0u64..400,
+    ) {
+        let mut pair = Pair::new();
+        let (mut written, mut read) = (0u64, 0u64);
+        let mut k = 0;
+        for ms in 0..60_000u64 {
+            while written < total {
+                let n = (total - written).min(5000);
+                let data: Bytes = (written..written + n).map(byte).collect();
+                let taken = pair.ends[0].write(7, data) as u64;
+                written += taken;
+                if taken < n { break }
+            }
+            if written == total {
+                pair.ends[0].finish(7);
+            }
+            pair.step(3, |path| {
+                k += 1;
+                let (what, delay) = fates[k % fates.len()];
+                match what {
+                    // One path goes silent.
+                    _ if path == 1 && ms > dead_from => vec![],
+                    0 => vec![],
+                    1 => vec![delay, delay + 3],
+                    _ => vec![delay],
+                }
+            }).map_err(|e| TestCaseError::fail(e.to_string()))?;
+            while let Some(data) = pair.ends[1].read(7) {
+                for b in &data {
+                    prop_assert_eq!(*b, byte(read));
+                    read += 1;
+                }
+            }
+            if pair.ends[1].ended(7) && pair.ends[0].is_done(7) {
+                prop_assert_eq!(read, total);
+                return Ok(());
+            }
+        }
+        Err(TestCaseError::fail(format!("{read} of {total} in a minute")))?;
+    }
+
+    #[test]
+    fn messages_come_once_whole_and_those_in_order_in_order(
+        sizes in prop::collection::vec((1usize..4000, any::<bool>()), 1..60),
+        fates in prop::collection::vec((0u8..10, 1u64..50), 50..200),
+    ) {
+        let mut pair = Pair::new();
+        let mut k = 0;
+        for (n, (size, ordered)) in sizes.iter().enumerate() {
+            let mut data = vec![*ordered as u8; *size + 4];
+            data[..4].copy_from_slice(&(n as u32).to_be_bytes());
+            prop_assert!(pair.ends[0].send_message(data.into(), *ordered));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        let mut last = None;
+        for _ in 0..400 {
+            pair.step(2, |_| {
+                k += 1;
+                match fates[k % fates.len()] {
+                    (0, _) => vec![],
+                    (1, delay) => vec![delay, delay + 9],
+                    (_, delay) => vec![delay],
+                }
+            }).map_err(|e| TestCaseError::fail(e.to_string()))?;
+            while let Some(data) = pair.ends[1].next_message() {
+                let n = u32::from_be_bytes([data[0], data[1], data[2], data[3]]);
+                let (size, ordered) = sizes[n as usize];
+                prop_assert_eq!(data.len(), size + 4);
+                prop_assert!(data[4..].iter().all(|b| *b == u8::from(ordered)));
+                prop_assert!(seen.insert(n), "{} came twice", n);
+                if ordered {
+                    prop_assert!(last < Some(n));
+                    last = Some(n);
+                }
+            }
+        }
+        if fates.iter().all(|(what, _)| *what != 0) && fates.iter().all(|(_, d)| *d == fates[0].1) {
+            prop_assert_eq!(seen.len(), sizes.len());
+        }
+    }
+
+    #[test]
+    fn garbage_and_lies_are_errors_in_bounded_memory(
+        datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..100), 1..50),
+    ) {
+        let mut lane = Lane::new(Instant::now());
+        let now = Instant::now();
+        for d in datagrams {
+            let _ = lane.receive(d.into(), now);
+        }
+    }
+}
+
+fn lane() -> (Lane, Instant) {
+    let now = Instant::now();
+    (Lane::new(now), now)
+}
+
+fn datagram(frames: &[Frame]) -> Bytes {
+    let mut out = BytesMut::new();
+    wire::begin(None, &mut out);
+    frames.iter().for_each(|f| f.write(&mut out));
+    out.freeze()
+}
+
+#[test]
+fn what_a_peer_may_not_is_refused() {
+    let stream = |channel, offset, len, fin| Frame::Stream {
+        channel,
+        offset,
+        fin,
+        data: Bytes::from(vec![0; len]),
+    };
+    let ack = Frame::Ack(Ack {
+        path: 0,
+        received: 0,
+        delay: 0,
+        ranges: vec![(0, 5)],
+    });
+    let (mut l, now) = lane();
+    l.write(1, Bytes::from_static(b"x"));
+    l.write_next(&[0], 1200, now);
+    assert_eq!(l.receive(datagram(&[ack]), now), Err(LaneError::NeverSent));
+    for wrong in [
+        vec![stream(1, WINDOW, 1, false)],
+        vec![stream(1, 0, 10, true), stream(1, 10, 1, false)],
+        vec![stream(1, 5, 5, false), stream(1, 0, 3, true)],
+        vec![stream(1, 0, 3, true), stream(1, 0, 4, true)],
+        (0..300).map(|c| stream(c, 0, 1, false)).collect(),
+    ] {
+        let (mut l, now) = lane();
+        assert!(l.receive(datagram(&wrong), now).is_err());
+    }
+    let (mut l, now) = lane();
+    let many = (0..300u32).map(|path| {
+        let mut out = BytesMut::new();
+        wire::begin(
+            Some(Number {
+                path,
+                sequence: 0,
+                sent: 0,
+            }),
+            &mut out,
+        );
+        l.receive(out.freeze(), now)
+    });
+    assert_eq!(many.last(), Some(Err(LaneError::ManyPaths)));
+}
+
+#[test]
+fn messages_that_nobody_takes_are_bounded() {
+    let (mut l, now) = lane();
+    for number in 0..2000 {
+        let frame = Frame::Message {
+            number,
+            total: MOST_MESSAGE,
+            offset: 0,
+            ordered: number % 2 == 0,
+            data: Bytes::from(vec![1; MOST_MESSAGE as usize]),
+        };
+        assert_eq!(l.receive(datagram(&[frame]), now), Ok(()));
+    }
+    let mut bytes = 0;
+    l.incoming.release(now + Duration::from_secs(1));
+    while let Some(m) = l.next_message() {
+        bytes += m.len();
+    }
+    assert!(bytes <= 16 << 20 && bytes > 15 << 20, "{bytes}");
+}

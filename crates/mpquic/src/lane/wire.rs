@@ -1,0 +1,378 @@
+//! What stands in a DATAGRAM frame (RFC 9221) of the datagram lane.
+//!
+//! ```text
+//! datagram = kind (1 byte) [path (i) sequence (i) sent (4 bytes)] frame*
+//! frame    = 1 | 2  channel (i) offset (i) length (i) bytes   stream data; 2: its last
+//!          | 3 | 4  number (i) total (i) offset (i) length (i) bytes
+//!                                             part of a message; 4: to be given in order
+//!          | 5      path (i) largest (i) received (4 bytes) delay (i) count (i)
+//!                   first (i) [gap (i) length (i)]*          acknowledgement
+//!          | 6      channel (i) most (i)                     credit
+//! ```
+//!
+//! (i) is a variable-length integer (RFC 9000 16), `path` the sender's number of a path,
+//! `sent` and `received` microseconds of the own clock modulo 2^32. A datagram that only
+//! acknowledges has no number and is not acknowledged. Ranges are as in RFC 9000 19.3.1.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use noq_proto::VarInt;
+use noq_proto::coding::{Decodable, Encodable};
+
+/// Kinds of datagrams.
+const NUMBERED: u8 = 0x51;
+const PLAIN: u8 = 0x50;
+
+/// More ranges than this are not written, and not read.
+pub(super) const MOST_RANGES: usize = 64;
+
+/// Bytes of a frame's own that stand before stream data, at most.
+pub(super) const STREAM_HEADER: usize = 1 + 8 + 8 + 4;
+/// The same of a message.
+pub(super) const MESSAGE_HEADER: usize = 1 + 8 + 4 + 4 + 4;
+/// The same of a numbered datagram.
+pub(super) const HEADER: usize = 1 + 4 + 8 + 4;
+
+/// The number of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Number {
+    /// The sender's path.
+    pub(super) path: u32,
+    pub(super) sequence: u64,
+    /// Microseconds of the sender's clock, modulo 2^32.
+    pub(super) sent: u32,
+}
+
+/// An acknowledgement of datagrams of one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ack {
+    pub(super) path: u32,
+    /// When the largest was received, microseconds of the receiver's clock, modulo 2^32.
+    pub(super) received: u32,
+    /// How long it waited for this, microseconds.
+    pub(super) delay: u64,
+    /// First and last of each range, the latest first, without overlaps.
+    pub(super) ranges: Vec<(u64, u64)>,
+}
+
+/// A frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Frame {
+    Stream {
+        channel: u64,
+        offset: u64,
+        fin: bool,
+        data: Bytes,
+    },
+    Message {
+        number: u64,
+        total: u32,
+        offset: u32,
+        ordered: bool,
+        data: Bytes,
+    },
+    Ack(Ack),
+    Credit {
+        channel: u64,
+        most: u64,
+    },
+}
+
+/// It is none of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a datagram that is not as agreed: {0}")]
+pub struct Malformed(&'static str);
+
+/// The greatest number that a variable-length integer takes.
+const MOST: u64 = (1 << 62) - 1;
+
+fn put(out: &mut BytesMut, value: u64) {
+    let value = VarInt::from_u64(value.min(MOST)).unwrap_or(VarInt::MAX);
+    value.encode(out);
+}
+
+fn get(buf: &mut Bytes) -> Result<u64, Malformed> {
+    let value = VarInt::decode(buf).map_err(|_| Malformed("it ends in a number"))?;
+    Ok(value.into_inner())
+}
+
+fn get_u32(buf: &mut Bytes) -> Result<u32, Malformed> {
+    u32::try_from(get(buf)?).map_err(|_| Malformed("a number is too large"))
+}
+
+fn get_time(buf: &mut Bytes) -> Result<u32, Malformed> {
+    buf.try_get_u32()
+        .map_err(|_| Malformed("it ends in a time"))
+}
+
+fn get_data(buf: &mut Bytes) -> Result<Bytes, Malformed> {
+    let len = usize::try_from(get(buf)?).unwrap_or(usize::MAX);
+    if len > buf.len() {
+        return Err(Malformed("it is shorter than what it says"));
+    }
+    Ok(buf.split_to(len))
+}
+
+/// Begins a datagram.
+pub(super) fn begin(number: Option<Number>, out: &mut BytesMut) {
+    let Some(n) = number else {
+        out.put_u8(PLAIN);
+        return;
+    };
+    out.put_u8(NUMBERED);
+    put(out, n.path.into());
+    put(out, n.sequence);
+    out.put_u32(n.sent);
+}
+
+impl Frame {
+    pub(super) fn write(&self, out: &mut BytesMut) {
+        match self {
+            Self::Stream {
+                channel,
+                offset,
+                fin,
+                data,
+            } => {
+                out.put_u8(1 + u8::from(*fin));
+                put(out, *channel);
+                put(out, *offset);
+                put(out, data.len() as u64);
+                out.put_slice(data);
+            }
+            Self::Message {
+                number,
+                total,
+                offset,
+                ordered,
+                data,
+            } => {
+                out.put_u8(3 + u8::from(*ordered));
+                put(out, *number);
+                put(out, (*total).into());
+                put(out, (*offset).into());
+                put(out, data.len() as u64);
+                out.put_slice(data);
+            }
+            Self::Ack(ack) => ack.write(out),
+            Self::Credit { channel, most } => {
+                out.put_u8(6);
+                put(out, *channel);
+                put(out, *most);
+            }
+        }
+    }
+
+    fn read(buf: &mut Bytes) -> Result<Self, Malformed> {
+        let kind = buf.get_u8();
+        Ok(match kind {
+            1 | 2 => {
+                let (channel, offset) = (get(buf)?, get(buf)?);
+                let data = get_data(buf)?;
+                if offset > MOST - data.len() as u64 {
+                    return Err(Malformed("stream data beyond its greatest offset"));
+                }
+                let fin = kind == 2;
+                Self::Stream {
+                    channel,
+                    offset,
+                    fin,
+                    data,
+                }
+            }
+            3 | 4 => {
+                let (number, total) = (get(buf)?, get_u32(buf)?);
+                let offset = get_u32(buf)?;
+                let data = get_data(buf)?;
+                let end = u64::from(offset) + data.len() as u64;
+                if end > total.into() {
+                    return Err(Malformed("a message longer than it says"));
+                }
+                let ordered = kind == 4;
+                Self::Message {
+                    number,
+                    total,
+                    offset,
+                    ordered,
+                    data,
+                }
+            }
+            5 => Self::Ack(Ack::read(buf)?),
+            6 => Self::Credit {
+                channel: get(buf)?,
+                most: get(buf)?,
+            },
+            _ => return Err(Malformed("an unknown frame")),
+        })
+    }
+}
+
+impl Ack {
+    fn write(&self, out: &mut BytesMut) {
+        let ranges = &self.ranges[..self.ranges.len().min(MOST_RANGES)];
+        let Some((first, largest)) = ranges.first().copied() else {
+            return;
+        };
+        out.put_u8(5);
+        put(out, self.path.into());
+        put(out, largest);
+        out.put_u32(self.received);
+        put(out, self.delay);
+        put(out, ranges.len() as u64 - 1);
+        put(out, largest - first);
+        let mut before = first;
+        for (first, last) in &ranges[1..] {
+            put(out, before - last - 2);
+            put(out, last - first);
+            before = *first;
+        }
+    }
+
+    fn read(buf: &mut Bytes) -> Result<Self, Malformed> {
+        const WRONG: Malformed = Malformed("ranges that are none");
+        let (path, largest) = (get_u32(buf)?, get(buf)?);
+        let (received, delay) = (get_time(buf)?, get(buf)?);
+        let more = usize::try_from(get(buf)?).unwrap_or(usize::MAX);
+        if more >= MOST_RANGES {
+            return Err(Malformed("too many ranges"));
+        }
+        let first = largest.checked_sub(get(buf)?).ok_or(WRONG)?;
+        let mut ranges = vec![(first, largest)];
+        let mut before = first;
+        for _ in 0..more {
+            let gap = get(buf)?;
+            let last = before.checked_sub(gap + 2).ok_or(WRONG)?;
+            let first = last.checked_sub(get(buf)?).ok_or(WRONG)?;
+            ranges.push((first, last));
+            before = first;
+        }
+        Ok(Self {
+            path,
+            received,
+            delay,
+            ranges,
+        })
+    }
+}
+
+/// Reads a whole datagram.
+pub(super) fn read(mut buf: Bytes) -> Result<(Option<Number>, Vec<Frame>), Malformed> {
+    let kind = buf.try_get_u8().map_err(|_| Malformed("it is empty"))?;
+    let number = match kind {
+        NUMBERED => Some(Number {
+            path: get_u32(&mut buf)?,
+            sequence: get(&mut buf)?,
+            sent: get_time(&mut buf)?,
+        }),
+        PLAIN => None,
+        _ => return Err(Malformed("of an unknown kind")),
+    };
+    let mut frames = Vec::new();
+    while buf.has_remaining() {
+        frames.push(Frame::read(&mut buf)?);
+    }
+    Ok((number, frames))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn number() -> impl Strategy<Value = Option<Number>> {
+        let some = (any::<u32>(), 0..=MOST, any::<u32>());
+        prop::option::of(some.prop_map(|(path, sequence, sent)| Number {
+            path,
+            sequence,
+            sent,
+        }))
+    }
+
+    fn ack() -> impl Strategy<Value = Ack> {
+        let steps = prop::collection::vec((0u64..1000, 0u64..1000), 1..MOST_RANGES);
+        (any::<u32>(), any::<u32>(), 0..=MOST, steps).prop_map(|(path, received, delay, steps)| {
+            let mut at = 1 << 40;
+            let mut ranges = Vec::new();
+            for (gap, len) in steps {
+                let last = at - gap - 2;
+                ranges.push((last - len, last));
+                at = last - len;
+            }
+            Ack {
+                path,
+                received,
+                delay,
+                ranges,
+            }
+        })
+    }
+
+    fn data() -> impl Strategy<Value = Bytes> {
+        prop::collection::vec(any::<u8>(), 0..300).prop_map(Bytes::from)
+    }
+
+    fn frame() -> impl Strategy<Value = Frame> {
+        let stream = (0..=MOST, 0..MOST - 300, any::<bool>(), data());
+        let message = (0..=MOST, 0u32..1000, 0u32..1000, any::<bool>(), data());
+        prop_oneof![
+            stream.prop_map(|(channel, offset, fin, data)| Frame::Stream {
+                channel,
+                offset,
+                fin,
+                data
+            }),
+            message.prop_map(|(number, more, offset, ordered, data)| Frame::Message {
+                number,
+                total: offset + data.len() as u32 + more,
+                offset,
+                ordered,
+                data,
+            }),
+            ack().prop_map(Frame::Ack),
+            (0..=MOST, 0..=MOST).prop_map(|(channel, most)| Frame::Credit { channel, most }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            number in number(), frames in prop::collection::vec(frame(), 0..5),
+        ) {
+            let mut out = BytesMut::new();
+            begin(number, &mut out);
+            frames.iter().for_each(|f| f.write(&mut out));
+            prop_assert_eq!(read(out.freeze()), Ok((number, frames)));
+        }
+
+        #[test]
+        fn headers_are_no_longer_than_they_are_taken_for(
+            path in any::<u32>(), sequence in 0..=MOST, channel in 0..=MOST, offset in 0..MOST,
+        ) {
+            let mut out = BytesMut::new();
+            begin(Some(Number { path, sequence, sent: 0 }), &mut out);
+            prop_assert!(out.len() <= HEADER + 4);
+            let before = out.len();
+            Frame::Stream { channel, offset, fin: true, data: Bytes::new() }.write(&mut out);
+            prop_assert!(out.len() - before <= STREAM_HEADER);
+        }
+
+        #[test]
+        fn garbage_is_read_or_refused(data in prop::collection::vec(any::<u8>(), 0..400)) {
+            let _ = read(Bytes::from(data));
+        }
+
+        #[test]
+        fn changed_and_cut_ones_are_read_or_refused(
+            number in number(), frames in prop::collection::vec(frame(), 0..5),
+            at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>(),
+        ) {
+            let mut out = BytesMut::new();
+            begin(number, &mut out);
+            frames.iter().for_each(|f| f.write(&mut out));
+            let at = at.index(out.len());
+            out[at] = byte;
+            let cut = cut.index(out.len());
+            out.truncate(cut + 1);
+            let _ = read(out.freeze());
+        }
+    }
+}
