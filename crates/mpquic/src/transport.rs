@@ -17,8 +17,6 @@ const STREAM_WINDOW: u32 = 2_500_000;
 const WINDOW: u32 = 64 << 20;
 /// A path on which nothing came back for so long has ended.
 const PATH_IDLE: Duration = Duration::from_secs(10);
-/// A path that only receives sends nothing that is acknowledged, and would end.
-const PATH_KEEP_ALIVE: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(30);
 /// Before a path's own is known.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
@@ -34,7 +32,6 @@ pub(crate) fn config(inner: Inner, shared: &Shared) -> Arc<TransportConfig> {
     let mut t = TransportConfig::default();
     t.max_concurrent_multipath_paths(PATHS)
         .default_path_max_idle_timeout(Some(PATH_IDLE))
-        .default_path_keep_alive_interval(Some(PATH_KEEP_ALIVE))
         .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
         .initial_rtt(INITIAL_RTT)
         .initial_mtu(PAYLOAD)

@@ -17,6 +17,9 @@ use super::shared::Shared;
 /// no other.
 const UNPACED: u64 = 1 << 40;
 
+/// Room for a few datagrams that acknowledge.
+const ACKS: u64 = 16 << 10;
+
 /// Makes gated controllers of one connection.
 pub(crate) struct Gates {
     pub(crate) shared: Shared,
@@ -125,6 +128,7 @@ impl Controller for Gate {
         let idle = self.end.shared.with(self.end.slot, |s| {
             s.in_flight = s.in_flight.saturating_sub(bytes);
             s.srtt = rtt.get();
+            s.newest = s.newest.max(Some(sent));
             let off = s.srtt.abs_diff(now.duration_since(sent));
             s.rttvar = (3 * s.rttvar + off) / 4;
             s.idle
@@ -185,11 +189,13 @@ impl Controller for Gate {
     }
 
     fn window(&self) -> u64 {
-        let open = self
-            .end
-            .shared
-            .with(self.end.slot, |s| s.open || !s.scheduled);
-        if open { self.inner.window() } else { 0 }
+        let window = self.inner.window();
+        self.end.shared.with(self.end.slot, |s| {
+            if s.exempt {
+                return window.max(s.in_flight + ACKS);
+            }
+            if s.open || !s.scheduled { window } else { 0 }
+        })
     }
 
     fn metrics(&self) -> ControllerMetrics {

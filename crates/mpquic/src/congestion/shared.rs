@@ -2,7 +2,7 @@
 //! windows of its paths from it, coupled controllers those of their siblings.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use braid_core::cc::Facts;
 
@@ -16,6 +16,9 @@ pub(crate) struct Slot {
     pub(crate) scheduled: bool,
     /// The scheduler has data leave here now.
     pub(crate) open: bool,
+    /// Only acknowledgements of the datagram lane leave now, which no window holds back,
+    /// as it does not those of QUIC (RFC 9002 7).
+    pub(crate) exempt: bool,
     /// Congestion window, bytes.
     pub(crate) window: u64,
     /// Bytes on their way that are acknowledged one day.
@@ -32,6 +35,8 @@ pub(crate) struct Slot {
     /// Rate at which the controller wants to be sent, bytes per second, if it says.
     pub(crate) pacing: Option<u64>,
     pub(crate) slow_start: bool,
+    /// When the newest of the packets was sent that have been acknowledged.
+    pub(crate) newest: Option<Instant>,
     /// Packets lost since it began.
     pub(crate) lost: u64,
     /// For coupled controllers; none until a round-trip time is known.
@@ -44,6 +49,7 @@ impl Slot {
             alive: true,
             scheduled: false,
             open: true,
+            exempt: false,
             window,
             in_flight: 0,
             idle: false,
@@ -52,6 +58,7 @@ impl Slot {
             rttvar: Duration::ZERO,
             pacing: None,
             slow_start: true,
+            newest: None,
             lost: 0,
             facts: None,
         }

@@ -2,22 +2,24 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use braid_core::Time;
 use braid_core::sched::xlink::{Oldest, reinject};
 use braid_core::sched::{Decision, Flow, Paths};
 use bytes::Bytes;
-use noq_proto::Transmit;
+use noq_proto::{PathStatus, Transmit};
 
 use super::Connection;
-use super::transmit::{BURST, Open};
+use super::transmit::{BURST, Open, burst};
 use crate::lane::{LaneError, Piece};
-use crate::pacer::BURST_PACKETS;
 use crate::transport;
 
 /// What the library counts of an empty queue, and less than one datagram.
 const SPARE: usize = 64;
+
+/// How often acknowledgements are sent on two paths.
+const COPY_EVERY: Duration = Duration::from_millis(4);
 
 /// Datagrams between the lane and QUIC. QUIC has one queue for all paths, so that those
 /// of one path are put there at a time, and leave before any others.
@@ -25,10 +27,16 @@ const SPARE: usize = 64;
 pub(super) struct Outbox {
     /// By the number of the path.
     waiting: VecDeque<(u32, Bytes)>,
+    /// Those in front only acknowledge.
+    acks: usize,
     /// The path of those that are in QUIC's queue, and how many.
     queued: Option<(u32, usize)>,
+    /// Those only acknowledge.
+    exempt: bool,
     /// QUIC's own frames may wait, since something has happened.
     stirred: bool,
+    /// When an acknowledgement was sent on two paths last.
+    copied: Option<Instant>,
     /// What was sent again last, and where it is.
     again: Option<(Piece, Paths)>,
 }
@@ -61,6 +69,7 @@ impl Connection {
     }
 
     fn next_burst(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        self.watch(now);
         loop {
             if let Some(sent) = self.queued(now, buf) {
                 return Some(sent);
@@ -87,14 +96,25 @@ impl Connection {
     /// Sends what is in QUIC's queue.
     fn queued(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         let (number, count) = self.outbox.queued?;
-        let path = self.paths.iter().position(|p| p.number == number);
+        // Where nothing comes back, they would hold up all others.
+        let mut all = self.paths.iter();
+        let path = all.position(|p| p.number == number && !p.held);
         self.set_gates(path.map_or(Open::All, Open::Only));
+        self.exempt(path.filter(|_| self.outbox.exempt));
         let most = NonZeroUsize::new(count.min(BURST.get())).unwrap_or(NonZeroUsize::MIN);
         let transmit = self.quic.poll_transmit(now, most, buf);
+        self.exempt(None);
         if self.is_queue_empty() {
             self.outbox.queued = None;
         }
         transmit
+    }
+
+    fn exempt(&mut self, path: Option<usize>) {
+        let mut slots = self.shared.lock();
+        for (i, p) in self.paths.iter().enumerate() {
+            slots[p.slot].exempt = path == Some(i);
+        }
     }
 
     fn is_queue_empty(&mut self) -> bool {
@@ -107,12 +127,16 @@ impl Connection {
             return;
         };
         let mut count = 0;
-        while count < BURST.get() {
+        let acks = self.outbox.acks;
+        let most = if acks > 0 { acks } else { BURST.get() };
+        self.outbox.exempt = acks > 0;
+        while count < most {
             let Some((_, data)) = self.outbox.waiting.front().filter(|(n, _)| *n == number) else {
                 break;
             };
             let data = data.clone();
             self.outbox.waiting.pop_front();
+            self.outbox.acks = self.outbox.acks.saturating_sub(1);
             // One that is refused, as too large after the path's MTU fell, is lost.
             count += usize::from(self.quic.datagrams().send(data, false).is_ok());
         }
@@ -125,7 +149,7 @@ impl Connection {
         let Some(room) = self.quic.datagrams().max_size() else {
             return false;
         };
-        self.acknowledge(room, now) || self.probe(now) || self.data(room, now) || {
+        self.acknowledge(room, now) || self.data(room, now) || {
             self.mark_idle();
             self.reinject && self.reinject(now)
         }
@@ -136,37 +160,63 @@ impl Connection {
         true
     }
 
-    /// On the fastest path, if one has room.
+    /// On the fastest path, and now and then a copy on the next: who only acknowledges does
+    /// not notice that a path is dead.
     fn acknowledge(&mut self, room: usize, now: Instant) -> bool {
         let Some(lane) = self.lane.as_mut().filter(|l| l.ack_due(now)) else {
             return false;
         };
-        let usable = self.views.iter().filter(|v| v.usable && v.has_room());
-        let Some(path) = usable.min_by_key(|v| (v.srtt.is_zero(), v.srtt)) else {
+        let usable = self.views.iter().filter(|v| v.usable);
+        let mut paths: Vec<_> = usable.collect();
+        paths.sort_by_key(|v| (v.backup, v.srtt.is_zero(), v.srtt));
+        let copied = self.outbox.copied;
+        let again = copied.is_none_or(|t| now >= t + COPY_EVERY);
+        paths.truncate(if again { 2 } else { 1 });
+        if again {
+            self.outbox.copied = Some(now);
+        }
+        if paths.is_empty() {
+            return false;
+        }
+        let Some(data) = lane.write_ack(room, now) else {
             return false;
         };
-        match lane.write_ack(room, now) {
-            Some(data) => self.post(path.id, data),
-            None => false,
-        }
+        let copies = paths.iter().map(|v| (v.id, data.clone()));
+        self.outbox.acks = paths.len();
+        self.outbox.waiting.extend(copies);
+        true
     }
 
-    /// Asks a path from which nothing comes back.
-    fn probe(&mut self, now: Instant) -> bool {
+    /// Paths from which nothing comes back: QUIC asks them (with its probes), the peer is
+    /// told not to acknowledge there, and what they are held for ends with the first
+    /// acknowledgement of what was sent since.
+    pub(super) fn watch(&mut self, now: Instant) {
         let Some(lane) = &mut self.lane else {
-            return false;
+            return;
         };
-        let established = self.paths.iter().filter(|p| p.established);
-        let mut probes =
-            established.filter_map(|p| Some((p.number, lane.write_probe(p.number, now)?)));
-        let Some((number, data)) = probes.next() else {
-            return false;
-        };
-        let full = |v: &braid_core::sched::PathView| v.id == number && !v.has_room();
-        match self.views.iter().any(full) {
-            // QUIC asks as well, with what it has under way.
-            true => false,
-            false => self.post(number, data),
+        for p in self.paths.iter_mut().filter(|p| p.established) {
+            let since = lane.suspect(p.number);
+            let newest = self.shared.lock()[p.slot].newest;
+            if newest > p.newest {
+                p.newest = newest;
+                lane.heard(p.number, now);
+            }
+            let back = since.is_some_and(|s| newest.is_some_and(|n| n > s));
+            if back {
+                lane.revive(p.number, now);
+            }
+            let held = since.is_some() && !back;
+            if held != p.held {
+                p.held = held;
+                let backup = p.access.is_some_and(|i| self.accesses[i].backup);
+                let status = match held || backup {
+                    true => PathStatus::Backup,
+                    false => PathStatus::Available,
+                };
+                let _ = self.quic.set_path_status(p.id, status);
+                let _ = self.quic.ping_path(p.id);
+                self.outbox.stirred = true;
+            }
         }
     }
 
@@ -187,8 +237,7 @@ impl Connection {
         match self.scheduler.decide(time, &flow, &self.views) {
             Decision::Send { path, most } => {
                 let view = &self.views[path];
-                let packets = most.min(view.room()) / view.segment;
-                for _ in 0..packets.clamp(1, BURST_PACKETS) {
+                for _ in 0..burst(view, most) {
                     let next = lane.write_next(&[view.id], room, now);
                     if next.is_empty() {
                         break;

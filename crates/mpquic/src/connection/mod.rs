@@ -68,6 +68,8 @@ pub struct Connection {
     opening: Vec<Opening>,
     /// Shown to the scheduler; kept for its room.
     views: Vec<PathView>,
+    /// When all paths are to be pinged.
+    ping: Option<Instant>,
     /// Data waited when it was looked for last.
     busy: bool,
     /// When a path that has to wait may send.
@@ -116,6 +118,7 @@ impl Connection {
             numbers: 0,
             opening,
             views: Vec::new(),
+            ping: None,
             busy: false,
             paced: None,
             began: p.now,
@@ -210,6 +213,12 @@ impl Connection {
             }
             Quic::Stream(e) => self.events.push_back(Event::Stream(e)),
             Quic::Path(PathEvent::Established { id, .. }) => self.establish(id, now),
+            // Acknowledgements leave on the first path that is available.
+            Quic::Path(PathEvent::RemoteStatus { id, status, .. })
+                if self.quic.path_status(id).is_ok_and(|s| s != status) =>
+            {
+                let _ = self.quic.set_path_status(id, status);
+            }
             Quic::Path(PathEvent::Abandoned { id, reason, .. }) => {
                 self.abandoned(id, &reason, now);
             }
@@ -231,7 +240,7 @@ impl Connection {
         let opening = self.opening.iter().filter_map(|o| o.retry);
         let quic = self.quic.poll_timeout();
         let lane = self.lane.as_ref().and_then(|l| l.due());
-        let own = lane.into_iter().chain(self.paced);
+        let own = lane.into_iter().chain(self.paced).chain(self.ping);
         quic.into_iter().chain(own).chain(opening).min()
     }
 
@@ -251,6 +260,7 @@ impl Connection {
             lane.tick(now);
         }
         self.outbox.stir();
+        self.ping_paths(now);
         self.open_paths(now);
     }
 

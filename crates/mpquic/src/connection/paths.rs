@@ -13,6 +13,8 @@ use crate::pacer::Pacer;
 /// How soon an attempt that failed is repeated, at first and at most.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(5);
+/// Paths are pinged so often.
+const PING: Duration = Duration::from_secs(2);
 /// Connection ids for further paths arrive some time after the handshake.
 const NO_CIDS_YET: Duration = Duration::from_millis(5);
 /// What a path is closed with whose access is lost (draft-ietf-quic-multipath,
@@ -34,6 +36,10 @@ pub(super) struct Path {
     pub(super) established: bool,
     /// From an address that the device no longer has: to be replaced.
     stale: bool,
+    /// Nothing comes back on it: it is to QUIC as a backup is.
+    pub(super) held: bool,
+    /// When the newest packet was sent that QUIC had acknowledged when it was looked.
+    pub(super) newest: Option<Instant>,
 }
 
 /// The opening of a path on an access.
@@ -59,6 +65,7 @@ impl Connection {
 
     /// The handshake is done: the first path is validated, others may be opened.
     pub(super) fn begin_others(&mut self, now: Instant) {
+        self.ping = Some(now + PING);
         self.establish(PathId::ZERO, now);
         for opening in &mut self.opening {
             opening.retry = Some(now);
@@ -85,6 +92,8 @@ impl Connection {
             pacer: Pacer::default(),
             established: false,
             stale: false,
+            held: false,
+            newest: None,
         });
     }
 
@@ -121,6 +130,22 @@ impl Connection {
         let ids: Vec<PathId> = self.paths.iter().filter(lost).map(|p| p.id).collect();
         for id in ids {
             let _ = self.quic.close_path(now, id, LOST);
+        }
+    }
+
+    /// A path that only receives sends nothing, as acknowledgements leave elsewhere, and
+    /// would end at the other end for having been idle; what arrives on it keeps the
+    /// library from pinging.
+    pub(super) fn ping_paths(&mut self, now: Instant) {
+        if self.quic.is_closed() {
+            self.ping = None;
+        }
+        if self.ping.is_none_or(|t| t > now) {
+            return;
+        }
+        self.ping = Some(now + PING);
+        for path in self.paths.iter().filter(|p| p.established) {
+            let _ = self.quic.ping_path(path.id);
         }
     }
 

@@ -1,11 +1,12 @@
 //! What is sent next, and on which path.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use braid_core::Time;
 use braid_core::sched::{Decision, Flow, MOST_PATHS, PathView};
-use noq_proto::Transmit;
+use noq_proto::{PathStatus, Transmit};
 
 use super::Connection;
 use super::paths::Path;
@@ -13,6 +14,9 @@ use crate::congestion::Slot;
 use crate::pacer::BURST_PACKETS;
 
 pub(super) const BURST: NonZeroUsize = NonZeroUsize::new(BURST_PACKETS as usize).expect("not zero");
+
+/// A burst takes no longer than this on its path.
+const LONGEST_BURST: Duration = Duration::from_millis(5);
 
 /// Which gates are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +54,7 @@ impl Connection {
             let p = &mut self.paths[i];
             p.pacer.sent(now, transmit.size as u64, &slots[p.slot]);
             drop(slots);
-            self.count(i, transmit.size as u64);
+            self.count(i, &transmit);
         }
         let access = match path {
             Some(i) => self.paths[i].access,
@@ -61,7 +65,15 @@ impl Connection {
 
     /// Shares are of all that a link carries, while there is data to share; acknowledgements
     /// of what the peer sends are nobody's share.
-    fn count(&mut self, path: usize, bytes: u64) {
+    fn count(&mut self, path: usize, transmit: &Transmit) {
+        let packets = transmit
+            .size
+            .div_ceil(transmit.segment_size.unwrap_or(transmit.size).max(1));
+        let headers = match transmit.destination {
+            SocketAddr::V4(_) => 28,
+            SocketAddr::V6(_) => 48,
+        };
+        let bytes = (transmit.size + packets * headers) as u64;
         let number = self.paths[path].number;
         let view = self.views.iter().position(|v| v.id == number);
         if let Some(i) = view.filter(|_| self.busy) {
@@ -85,9 +97,8 @@ impl Connection {
             return self.quic.poll_transmit(now, BURST, buf);
         };
         self.set_gates(Open::Only(path));
-        let packets = most.min(self.views[path].room()) / self.views[path].segment;
-        let packets = packets.clamp(1, BURST_PACKETS) as usize;
-        let packets = NonZeroUsize::new(packets).unwrap_or(NonZeroUsize::MIN);
+        let packets = NonZeroUsize::new(burst(&self.views[path], most) as usize);
+        let packets = packets.unwrap_or(NonZeroUsize::MIN);
         if let Some(transmit) = self.quic.poll_transmit(now, packets, buf) {
             self.busy = true;
             return Some(transmit);
@@ -117,8 +128,10 @@ impl Connection {
             }
             if let Some(lane) = &self.lane {
                 (view.srtt, view.rttvar) = lane.rtt(p.number).unwrap_or((view.srtt, view.rttvar));
-                view.usable &= !lane.is_suspect(p.number);
+                view.usable &= lane.suspect(p.number).is_none();
             }
+            // To QUIC, it is a backup then, and no data leaves there.
+            view.backup |= self.quic.path_status(p.id) == Ok(PathStatus::Backup);
             let wait = p.pacer.wait(now, slot).filter(|_| view.has_room());
             if let Some(at) = wait {
                 view.in_flight = view.window.max(1);
@@ -163,6 +176,15 @@ impl Connection {
         };
         self.paths.iter().position(same)
     }
+}
+
+/// How many packets leave on a path at once, at least one: what is sent next on it may be
+/// what the receiver waits for, and waits behind them.
+pub(super) fn burst(view: &PathView, most: u64) -> u64 {
+    let per_second = view.window as f64 / view.srtt.as_secs_f64().max(1e-6);
+    let long = (per_second * LONGEST_BURST.as_secs_f64()) as u64;
+    let bytes = most.min(view.room()).min(long);
+    (bytes / view.segment).clamp(1, BURST_PACKETS)
 }
 
 fn view(p: &Path, slot: &Slot) -> PathView {

@@ -33,7 +33,7 @@ pub(crate) const PROTOCOL_ERROR: VarInt = VarInt::from_u32(0x10);
 /// More paths of the peer than this are not listened to.
 const MOST_PATHS: usize = 256;
 /// Datagrams after which one is acknowledged with.
-const ACK_EVERY: u32 = 10;
+const ACK_EVERY: u32 = 20;
 /// When what found no room is tried again.
 const DEFER: Duration = Duration::from_millis(1);
 /// How long an acknowledgement waits for more to acknowledge.
@@ -270,16 +270,6 @@ impl Lane {
         paths.iter().map(one).collect()
     }
 
-    /// A datagram that asks whether `path` lives, if it is to be asked now.
-    pub(crate) fn write_probe(&mut self, path: u32, now: Instant) -> Option<Bytes> {
-        let sent = self.sent.get_mut(&path)?;
-        if !sent.wants_probe(now) {
-            return None;
-        }
-        sent.ask_at(now + sent::PROBE_EVERY);
-        Some(self.datagram(path, &[], vec![], now))
-    }
-
     /// What is under way the longest and on which path, for reinjection.
     pub(crate) fn oldest(&self) -> Option<(u32, Instant, Vec<Piece>)> {
         let all = self.sent.iter().filter_map(|(p, s)| {
@@ -317,9 +307,23 @@ impl Lane {
         (least < Duration::MAX).then_some(least)
     }
 
-    /// Nothing comes back on a path.
-    pub(crate) fn is_suspect(&self, path: u32) -> bool {
-        self.sent.get(&path).is_some_and(Sent::is_suspect)
+    /// Since when nothing has come back on a path, if for too long.
+    pub(crate) fn suspect(&self, path: u32) -> Option<Instant> {
+        self.sent.get(&path)?.suspect()
+    }
+
+    /// QUIC has heard of a path.
+    pub(crate) fn heard(&mut self, path: u32, now: Instant) {
+        if let Some(sent) = self.sent.get_mut(&path) {
+            sent.heard(now);
+        }
+    }
+
+    /// What has left since a path was suspected has arrived.
+    pub(crate) fn revive(&mut self, path: u32, now: Instant) {
+        if let Some(sent) = self.sent.get_mut(&path) {
+            sent.revive(now);
+        }
     }
 
     /// A path has ended.
@@ -329,13 +333,9 @@ impl Lane {
         }
     }
 
-    /// What is due cannot be sent now, for want of room: it is tried again soon.
+    /// An acknowledgement cannot be sent now, for want of room: it is tried again soon.
     pub(crate) fn defer(&mut self, now: Instant) {
-        let soon = now + DEFER;
-        self.ack_at = self.ack_at.map(|t| if t <= now { soon } else { t });
-        for sent in self.sent.values_mut().filter(|s| s.wants_probe(now)) {
-            sent.ask_at(soon);
-        }
+        self.ack_at = self.ack_at.map(|t| if t <= now { now + DEFER } else { t });
     }
 
     /// When [`Lane::tick`] or an acknowledgement is wanted.

@@ -19,11 +19,13 @@ pub(super) const ACK_DELAY: Duration = Duration::from_millis(5);
 /// Before the first sample.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
 
+/// What a busy end may be late by, beside the delay of acknowledgements.
+const SLACK: Duration = Duration::from_millis(20);
+/// Of a path with fewer under way, silence may be that of one acknowledgement that was
+/// lost: it is suspected the second time.
+const MANY: usize = 4;
 /// Packets that are remembered after they were taken for lost.
 const MOST_LATE: usize = 4096;
-/// How often a path from which nothing comes back is asked.
-pub(super) const PROBE_EVERY: Duration = Duration::from_millis(100);
-
 /// A datagram that is under way.
 #[derive(Clone, Debug)]
 struct Packet {
@@ -53,10 +55,9 @@ pub(super) struct Sent {
     latest: Duration,
     /// When something was acknowledged last.
     heard: Option<Instant>,
-    /// Timeouts since then.
+    /// Timeouts since then, and when the first was.
     timeouts: u32,
-    /// When a path from which nothing comes back is asked again.
-    probe: Option<Instant>,
+    suspect: Option<Instant>,
     /// The receiver's clock at arrival less ours at sending, microseconds modulo 2^32, of
     /// the latest datagram: of two paths, the difference is that of their one-way delays.
     pub(super) one_way: Option<u32>,
@@ -75,7 +76,7 @@ impl Default for Sent {
             latest: Duration::ZERO,
             heard: None,
             timeouts: 0,
-            probe: None,
+            suspect: None,
             one_way: None,
         }
     }
@@ -98,9 +99,20 @@ impl Sent {
         self.srtt.map(|s| (s, self.rttvar))
     }
 
-    /// Nothing came back for longer than it should have.
-    pub(super) fn is_suspect(&self) -> bool {
-        self.timeouts > 0
+    /// Since when nothing has come back for longer than it should have.
+    pub(super) fn suspect(&self) -> Option<Instant> {
+        self.suspect
+    }
+
+    /// Something has come back, below the lane.
+    pub(super) fn heard(&mut self, now: Instant) {
+        self.heard = Some(now);
+    }
+
+    /// Something has come back after all.
+    pub(super) fn revive(&mut self, now: Instant) {
+        (self.timeouts, self.suspect) = (0, None);
+        self.heard = Some(now);
     }
 
     /// Takes an acknowledgement; `clock` is our time now, microseconds modulo 2^32. None
@@ -135,8 +147,10 @@ impl Sent {
         if self.largest_acked.is_none_or(|l| l < largest) {
             self.largest_acked = Some(largest);
             self.heard = Some(now);
-            self.timeouts = 0;
-            self.probe = None;
+            // Not by what had arrived before.
+            if self.suspect.is_none_or(|s| newest.is_some_and(|n| n > s)) {
+                self.revive(now);
+            }
         }
         outcome.lost = self.find_lost(now);
         Some(outcome)
@@ -194,16 +208,13 @@ impl Sent {
         again
     }
 
-    /// When something is to be taken for lost, the path for suspect, or to be asked.
+    /// When something is to be taken for lost, or the path for suspect.
     pub(super) fn due(&self) -> Option<Instant> {
         let overtaken = self
             .largest_acked
             .and_then(|l| self.packets.range(..l).next());
         let lost = overtaken.map(|(_, p)| p.at + self.loss_delay());
-        lost.into_iter()
-            .chain(self.silent_at())
-            .chain(self.probe)
-            .min()
+        lost.into_iter().chain(self.silent_at()).min()
     }
 
     /// When too long will have passed without an acknowledgement of what is under way:
@@ -212,7 +223,7 @@ impl Sent {
     fn silent_at(&self) -> Option<Instant> {
         let (_, oldest) = self.packets.first_key_value()?;
         let srtt = self.srtt.unwrap_or(INITIAL_RTT);
-        let wait = srtt + (4 * self.rttvar).max(GRANULARITY) + ACK_DELAY;
+        let wait = srtt + (4 * self.rttvar).max(GRANULARITY) + ACK_DELAY + SLACK;
         let wait = wait * (1 << self.timeouts.min(6));
         Some(oldest.at.max(self.heard.unwrap_or(oldest.at)) + wait)
     }
@@ -222,20 +233,12 @@ impl Sent {
     pub(super) fn tick(&mut self, now: Instant) -> Vec<Piece> {
         if self.silent_at().is_some_and(|t| t <= now) {
             self.timeouts += 1;
-            self.probe = Some(now);
+            if self.packets.len() >= MANY || self.timeouts > 1 {
+                self.suspect.get_or_insert(now);
+            }
             return self.give_up();
         }
         self.find_lost(now)
-    }
-
-    /// Whether the path is to be asked now whether it lives, with any datagram.
-    pub(super) fn wants_probe(&self, now: Instant) -> bool {
-        self.probe.is_some_and(|t| t <= now)
-    }
-
-    /// When it is to be asked again.
-    pub(super) fn ask_at(&mut self, at: Instant) {
-        self.probe = Some(at);
     }
 
     /// All that is under way is lost, as far as is known.

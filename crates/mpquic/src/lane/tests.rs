@@ -34,8 +34,11 @@ impl Pair {
             }
             let mut out = Vec::new();
             for path in 0..paths {
-                out.extend(end.write_probe(path, self.now).map(|d| (path, d)));
-                if !end.is_suspect(path) || (0..paths).all(|p| end.is_suspect(p)) {
+                let long = |t| self.now > t + Duration::from_millis(200);
+                if end.suspect(path).is_some_and(long) {
+                    end.revive(path, self.now);
+                }
+                if end.suspect(path).is_none() || (0..paths).all(|p| end.suspect(p).is_some()) {
                     for _ in 0..4 {
                         out.extend(end.write_next(&[path], 1200, self.now));
                     }

@@ -4,6 +4,7 @@
 mod app;
 mod draws;
 mod null;
+mod outages;
 mod random;
 mod shares;
 mod world;

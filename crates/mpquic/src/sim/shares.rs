@@ -20,9 +20,9 @@ fn link(mbps: f64, ms: f64, queue_ms: u64) -> LinkSpec {
 }
 
 /// 5G, Wi-Fi and LiFi at a tenth of the rates of the scenario `static`.
-pub(super) fn accesses() -> Vec<Radio> {
+pub(super) fn accesses(queue_ms: u64) -> Vec<Radio> {
     let of = |(down, up, ms): (f64, f64, f64)| Radio {
-        down: link(down, ms, 30),
+        down: link(down, ms, queue_ms),
         up: link(up, ms, 100),
     };
     [(35.4, 6.0, 10.0), (123.3, 60.0, 1.3), (1.25, 1.25, 1.0)]
@@ -42,13 +42,20 @@ pub(super) fn options(lane: Lane, scheduler: &str, wrr_mode: WrrMode, cc: &str) 
     }
 }
 
-/// Goodput, Mbit/s, and shares of the bytes of the downlinks, from 2 s to 6 s.
+/// Goodput, Mbit/s, and shares of the bytes of the downlinks, from 2 s to 12 s.
 fn measured(options: &Options, weights: &[f64]) -> (f64, Vec<f64>) {
     let at = |s: u64| Time::from_nanos(s * 1_000_000_000);
-    let mut world = World::new(1, &accesses(), options, weights, vec![], App::new(u64::MAX));
+    let mut world = World::new(
+        1,
+        &accesses(30),
+        options,
+        weights,
+        vec![],
+        App::new(u64::MAX),
+    );
     world.run(at(2));
     let (before, received) = (world.sent_bytes.clone(), world.app.received);
-    world.run(at(6));
+    world.run(at(12));
     assert_eq!(world.app.wrong, None);
     let carried: Vec<f64> = world
         .sent_bytes
@@ -57,7 +64,7 @@ fn measured(options: &Options, weights: &[f64]) -> (f64, Vec<f64>) {
         .map(|(a, b)| (a[0] - b[0]) as f64)
         .collect();
     let total: f64 = carried.iter().sum();
-    let mbps = (world.app.received - received) as f64 * 8.0 / 4.0 / 1e6;
+    let mbps = (world.app.received - received) as f64 * 8.0 / 10.0 / 1e6;
     (mbps, carried.into_iter().map(|c| c / total).collect())
 }
 
