@@ -55,6 +55,9 @@ pub(super) struct Sent {
     latest: Duration,
     /// When something was acknowledged last.
     heard: Option<Instant>,
+    /// When QUIC heard of the path last. That keeps it from being suspected, and does not
+    /// bring back what was lost.
+    below: Option<Instant>,
     /// Timeouts since then, and when the first was.
     timeouts: u32,
     suspect: Option<Instant>,
@@ -75,6 +78,7 @@ impl Default for Sent {
             min_rtt: Duration::MAX,
             latest: Duration::ZERO,
             heard: None,
+            below: None,
             timeouts: 0,
             suspect: None,
             one_way: None,
@@ -106,7 +110,7 @@ impl Sent {
 
     /// Something has come back, below the lane.
     pub(super) fn heard(&mut self, now: Instant) {
-        self.heard = Some(now);
+        self.below = Some(now);
     }
 
     /// Something has come back after all.
@@ -222,18 +226,22 @@ impl Sent {
     /// goes on to be sent on.
     fn silent_at(&self) -> Option<Instant> {
         let (_, oldest) = self.packets.first_key_value()?;
+        Some(oldest.at.max(self.heard.unwrap_or(oldest.at)) + self.patience())
+    }
+
+    fn patience(&self) -> Duration {
         let srtt = self.srtt.unwrap_or(INITIAL_RTT);
         let wait = srtt + (4 * self.rttvar).max(GRANULARITY) + ACK_DELAY + SLACK;
-        let wait = wait * (1 << self.timeouts.min(6));
-        Some(oldest.at.max(self.heard.unwrap_or(oldest.at)) + wait)
+        wait * (1 << self.timeouts.min(6))
     }
 
     /// Time has passed. What is under way when nothing comes back is given as lost, to be
     /// sent elsewhere; it may yet arrive, which does no harm.
     pub(super) fn tick(&mut self, now: Instant) -> Vec<Piece> {
         if self.silent_at().is_some_and(|t| t <= now) {
+            let quiet = self.below.is_none_or(|b| b + self.patience() <= now);
             self.timeouts += 1;
-            if self.packets.len() >= MANY || self.timeouts > 1 {
+            if quiet && (self.packets.len() >= MANY || self.timeouts > 1) {
                 self.suspect.get_or_insert(now);
             }
             return self.give_up();
