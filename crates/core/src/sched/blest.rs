@@ -12,7 +12,7 @@
 //!
 //! lambda grows while packets on S are lost, and else shrinks to one.
 
-use super::view::fastest;
+use super::view::fastest_and_next;
 use super::{Decision, Flow, PathView, Scheduler, Until};
 use crate::Time;
 
@@ -75,11 +75,9 @@ impl Scheduler for Blest {
     }
 
     fn decide(&mut self, now: Time, flow: &Flow, paths: &[PathView]) -> Decision {
-        let Some(fast) = fastest(paths, false) else {
-            return Decision::Wait(Until::Path);
-        };
-        let Some(path) = fastest(paths, true) else {
-            return Decision::Wait(Until::AnyRoom);
+        let (fast, path) = match fastest_and_next(paths) {
+            Ok(found) => found,
+            Err(until) => return Decision::Wait(until),
         };
         if path == fast {
             let most = paths[fast].room();

@@ -15,7 +15,7 @@
 //!
 //! delta = max(sigma_f, sigma_s), beta = 0.25.
 
-use super::view::fastest;
+use super::view::fastest_and_next;
 use super::{Decision, Flow, PathView, Scheduler, Until};
 use crate::Time;
 
@@ -53,11 +53,9 @@ impl Scheduler for Ecf {
     }
 
     fn decide(&mut self, _now: Time, flow: &Flow, paths: &[PathView]) -> Decision {
-        let Some(fast) = fastest(paths, false) else {
-            return Decision::Wait(Until::Path);
-        };
-        let Some(path) = fastest(paths, true) else {
-            return Decision::Wait(Until::AnyRoom);
+        let (fast, path) = match fastest_and_next(paths) {
+            Ok(found) => found,
+            Err(until) => return Decision::Wait(until),
         };
         if path == fast {
             let most = paths[fast].room();

@@ -1,8 +1,8 @@
 //! The path of the least round-trip time that has room: the default of MPTCP
 //! v0.96 and of most implementations of Multipath QUIC.
 
-use super::view::fastest;
-use super::{Decision, Flow, PathView, Scheduler, Until};
+use super::view::fastest_and_next;
+use super::{Decision, Flow, PathView, Scheduler};
 use crate::Time;
 
 /// Least round-trip time first.
@@ -15,13 +15,12 @@ impl Scheduler for MinRtt {
     }
 
     fn decide(&mut self, _now: Time, _flow: &Flow, paths: &[PathView]) -> Decision {
-        match (fastest(paths, true), fastest(paths, false)) {
-            (Some(path), _) => Decision::Send {
+        match fastest_and_next(paths) {
+            Ok((_, path)) => Decision::Send {
                 path,
                 most: paths[path].room(),
             },
-            (None, Some(_)) => Decision::Wait(Until::AnyRoom),
-            (None, None) => Decision::Wait(Until::Path),
+            Err(until) => Decision::Wait(until),
         }
     }
 }

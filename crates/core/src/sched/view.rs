@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::Until;
+
 /// A path, as a scheduler sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
@@ -74,4 +76,11 @@ pub(super) fn fastest(paths: &[PathView], with_room: bool) -> Option<usize> {
     let all = paths.iter().enumerate();
     let may = all.filter(|(_, p)| takes_part(p, backups) && (!with_room || p.has_room()));
     may.min_by_key(|(_, p)| p.srtt).map(|(i, _)| i)
+}
+
+/// The fastest path, and the fastest of those that have room; or what to wait for.
+pub(super) fn fastest_and_next(paths: &[PathView]) -> Result<(usize, usize), Until> {
+    let fast = fastest(paths, false).ok_or(Until::Path)?;
+    let next = fastest(paths, true).ok_or(Until::AnyRoom)?;
+    Ok((fast, next))
 }
