@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-use braid_core::Time;
 use braid_core::sched::xlink::{Oldest, reinject};
 use braid_core::sched::{Decision, Flow, Paths};
 use bytes::Bytes;
-use noq_proto::{PathStatus, Transmit};
+use noq_proto::Transmit;
 
 use super::Connection;
+use super::paths::status;
 use super::transmit::{BURST, Open, burst};
 use crate::lane::{LaneError, Piece};
 use crate::transport;
@@ -131,11 +131,13 @@ impl Connection {
         let most = if acks > 0 { acks } else { BURST.get() };
         self.outbox.exempt = acks > 0;
         while count < most {
-            let Some((_, data)) = self.outbox.waiting.front().filter(|(n, _)| *n == number) else {
+            let next = self.outbox.waiting.front();
+            if next.is_none_or(|(n, _)| *n != number) {
+                break;
+            }
+            let Some((_, data)) = self.outbox.waiting.pop_front() else {
                 break;
             };
-            let data = data.clone();
-            self.outbox.waiting.pop_front();
             self.outbox.acks = self.outbox.acks.saturating_sub(1);
             // One that is refused, as too large after the path's MTU fell, is lost.
             count += usize::from(self.quic.datagrams().send(data, false).is_ok());
@@ -209,11 +211,7 @@ impl Connection {
             if held != p.held {
                 p.held = held;
                 let backup = p.access.is_some_and(|i| self.accesses[i].backup);
-                let status = match held || backup {
-                    true => PathStatus::Backup,
-                    false => PathStatus::Available,
-                };
-                let _ = self.quic.set_path_status(p.id, status);
+                let _ = self.quic.set_path_status(p.id, status(held || backup));
                 let _ = self.quic.ping_path(p.id);
                 self.outbox.stirred = true;
             }
@@ -221,6 +219,7 @@ impl Connection {
     }
 
     fn data(&mut self, room: usize, now: Instant) -> bool {
+        let time = self.time(now);
         let Some(lane) = &mut self.lane else {
             return false;
         };
@@ -233,7 +232,6 @@ impl Connection {
             waiting,
             send_window,
         };
-        let time = Time::from(now.duration_since(self.began));
         match self.scheduler.decide(time, &flow, &self.views) {
             Decision::Send { path, most } => {
                 let view = &self.views[path];
@@ -255,6 +253,7 @@ impl Connection {
     }
 
     fn reinject(&mut self, now: Instant) -> bool {
+        let time = self.time(now);
         let Some(lane) = &mut self.lane else {
             return false;
         };
@@ -272,10 +271,9 @@ impl Connection {
         let waited = now.saturating_duration_since(sent);
         let oldest = Oldest {
             on,
-            sent: Time::from(now.duration_since(self.began)) - waited,
+            sent: time - waited,
             bytes: u64::from(transport::PAYLOAD),
         };
-        let time = Time::from(now.duration_since(self.began));
         let Some(i) = reinject(time, &oldest, &self.views) else {
             return false;
         };

@@ -9,6 +9,7 @@ mod transmit;
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use braid_core::Time;
 use braid_core::sched::{PathView, Scheduler};
 use noq_proto::{
     ConnectionError, ConnectionEvent, ConnectionHandle, EndpointEvent, PathEvent, Side, StreamEvent,
@@ -269,6 +270,11 @@ impl Connection {
         let reason = why.to_string().into_bytes();
         self.quic.close(now, lane::PROTOCOL_ERROR, reason.into());
         self.events.push_back(Event::Refused(*why));
+    }
+
+    /// The time as schedulers are told it.
+    fn time(&self, now: Instant) -> Time {
+        Time::from(now.duration_since(self.began))
     }
 
     fn is_client(&self) -> bool {

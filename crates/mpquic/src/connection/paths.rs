@@ -21,6 +21,14 @@ const NO_CIDS_YET: Duration = Duration::from_millis(5);
 /// PATH_UNSTABLE_OR_POOR).
 const LOST: VarInt = VarInt::from_u32(0x3e76);
 
+/// What a path is to QUIC.
+pub(super) fn status(backup: bool) -> PathStatus {
+    match backup {
+        true => PathStatus::Backup,
+        false => PathStatus::Available,
+    }
+}
+
 /// A path that may carry data.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
@@ -239,10 +247,7 @@ impl Connection {
         let Some(remote) = self.remote() else {
             return;
         };
-        let status = match access.backup {
-            true => PathStatus::Backup,
-            false => PathStatus::Available,
-        };
+        let status = status(access.backup);
         let network = FourTuple::new(remote, Some(label(i)));
         match self.quic.open_path(network, status, now) {
             Ok(id) => self.track(id, Some(i)),

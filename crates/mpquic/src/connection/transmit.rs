@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-use braid_core::Time;
 use braid_core::sched::{Decision, Flow, MOST_PATHS, PathView};
 use noq_proto::{PathStatus, Transmit};
 
@@ -88,7 +87,7 @@ impl Connection {
             waiting: u64::from(crate::transport::PAYLOAD),
             send_window: u64::MAX,
         };
-        let time = Time::from(now.duration_since(self.began));
+        let time = self.time(now);
         let decision = self.scheduler.decide(time, &flow, &self.views);
         let Decision::Send { path, most } = decision else {
             self.mark_idle();

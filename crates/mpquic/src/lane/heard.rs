@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rangemap::RangeSet;
 
-use super::wire::{Ack, MOST_RANGES};
+use super::wire::{Ack, MOST_RANGES, micros};
 
 /// One path.
 #[derive(Debug, Default)]
@@ -42,14 +42,13 @@ impl Heard {
             return None;
         }
         let (_, at) = self.largest?;
-        let received = at.duration_since(clock).as_micros() & u128::from(u32::MAX);
         let delay = now.duration_since(at).as_micros();
         let ranges = self.have.iter().map(|r| (r.start, r.end - 1));
         let mut ranges: Vec<(u64, u64)> = ranges.collect();
         ranges.reverse();
         Some(Ack {
             path,
-            received: received as u32,
+            received: micros(clock, at),
             delay: u64::try_from(delay).unwrap_or(u64::MAX),
             ranges,
         })

@@ -143,12 +143,6 @@ impl Lane {
         self.sent.get(&path)?.one_way
     }
 
-    fn micros(&self, now: Instant) -> u32 {
-        let micros = now.duration_since(self.clock).as_micros();
-        // Modulo 2^32, as agreed.
-        (micros & u128::from(u32::MAX)) as u32
-    }
-
     /// A datagram has arrived.
     pub(crate) fn receive(&mut self, data: Bytes, now: Instant) -> Result<(), LaneError> {
         let (number, frames) = wire::read(data)?;
@@ -197,7 +191,7 @@ impl Lane {
     }
 
     fn acked(&mut self, ack: &Ack, now: Instant) -> Result<(), LaneError> {
-        let clock = self.micros(now);
+        let clock = wire::micros(self.clock, now);
         let Some(sent) = self.sent.get_mut(&ack.path) else {
             // Of a path that has ended.
             return Ok(());
@@ -240,7 +234,7 @@ impl Lane {
     }
 
     fn datagram(&mut self, path: u32, frames: &[Frame], pieces: Vec<Piece>, now: Instant) -> Bytes {
-        let clock = self.micros(now);
+        let clock = wire::micros(self.clock, now);
         let sent = self.sent.entry(path).or_default();
         let number = Number {
             path,
@@ -262,7 +256,7 @@ impl Lane {
         room: usize,
         now: Instant,
     ) -> Vec<(u32, Bytes)> {
-        let (frames, pieces) = self.outgoing.fill(room.saturating_sub(HEADER + 4));
+        let (frames, pieces) = self.outgoing.fill(room.saturating_sub(HEADER));
         if frames.is_empty() {
             return Vec::new();
         }

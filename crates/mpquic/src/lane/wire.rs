@@ -14,6 +14,8 @@
 //! `sent` and `received` microseconds of the own clock modulo 2^32. A datagram that only
 //! acknowledges has no number and is not acknowledged. Ranges are as in RFC 9000 19.3.1.
 
+use std::time::Instant;
+
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use noq_proto::VarInt;
 use noq_proto::coding::{Decodable, Encodable};
@@ -30,7 +32,7 @@ pub(super) const STREAM_HEADER: usize = 1 + 8 + 8 + 4;
 /// The same of a message.
 pub(super) const MESSAGE_HEADER: usize = 1 + 8 + 4 + 4 + 4;
 /// The same of a numbered datagram.
-pub(super) const HEADER: usize = 1 + 4 + 8 + 4;
+pub(super) const HEADER: usize = 1 + 8 + 8 + 4;
 
 /// The number of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +112,11 @@ fn get_data(buf: &mut Bytes) -> Result<Bytes, Malformed> {
         return Err(Malformed("it is shorter than what it says"));
     }
     Ok(buf.split_to(len))
+}
+
+/// A time on the own clock, as it is told: microseconds modulo 2^32.
+pub(super) fn micros(clock: Instant, at: Instant) -> u32 {
+    (at.duration_since(clock).as_micros() & u128::from(u32::MAX)) as u32
 }
 
 /// Begins a datagram.
@@ -349,7 +356,7 @@ mod tests {
         ) {
             let mut out = BytesMut::new();
             begin(Some(Number { path, sequence, sent: 0 }), &mut out);
-            prop_assert!(out.len() <= HEADER + 4);
+            prop_assert!(out.len() <= HEADER);
             let before = out.len();
             Frame::Stream { channel, offset, fin: true, data: Bytes::new() }.write(&mut out);
             prop_assert!(out.len() - before <= STREAM_HEADER);
