@@ -1,4 +1,5 @@
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixListener;
 
 use braid_core::api::{Counters, Weights};
@@ -16,6 +17,9 @@ fn asked(answers: Vec<String>, ask: impl AsyncFnOnce(&mut Client)) {
             let mut request = [0; 4096];
             assert!(stream.read(&mut request).unwrap() > 0);
             stream.write_all(answer.as_bytes()).unwrap();
+            // A socket closed with a body unread resets its peer.
+            stream.shutdown(Shutdown::Write).unwrap();
+            std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
         }
     });
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -23,6 +27,7 @@ fn asked(answers: Vec<String>, ask: impl AsyncFnOnce(&mut Client)) {
         .build()
         .unwrap();
     runtime.block_on(ask(&mut Client::new(&socket)));
+    drop(runtime);
     server.join().unwrap();
 }
 
