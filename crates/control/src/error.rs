@@ -60,7 +60,10 @@ pub enum Error {
 
 fn unreachable(socket: &std::path::Path, source: &io::Error) -> String {
     match source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+        // Reset: it stopped between our connect and its accept.
+        io::ErrorKind::NotFound
+        | io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::ConnectionReset => {
             format!("nobody serves the control socket {}", socket.display())
         }
         _ => format!("cannot connect to the control socket {}", socket.display()),

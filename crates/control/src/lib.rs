@@ -152,12 +152,6 @@ impl Client {
             what: what.to_owned(),
             source,
         };
-        // Put back only when all went well.
-        let mut sender = match self.sender.take() {
-            Some(open) if !open.is_closed() => open,
-            _ => self.connect(what).await?,
-        };
-        sender.ready().await.map_err(broken)?;
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -168,6 +162,12 @@ impl Client {
                 what: what.to_owned(),
                 reason: e.to_string(),
             })?;
+        // Put back only when all went well.
+        let mut sender = match self.sender.take() {
+            Some(open) if !open.is_closed() => open,
+            _ => self.connect(what).await?,
+        };
+        sender.ready().await.map_err(broken)?;
         let response = sender.send_request(request).await.map_err(broken)?;
         let status = response.status();
         let body = response.into_body().collect().await.map_err(broken)?;
