@@ -17,7 +17,6 @@ pub mod mib;
 mod nl;
 pub mod pm;
 pub mod preload;
-pub mod route_events;
 pub mod socket;
 mod sockopt;
 pub mod support;

@@ -9,7 +9,6 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::events::EventSocket;
-use crate::route_events::Inner;
 
 /// `SOL_MPTCP` of `linux/socket.h`.
 pub(crate) const SOL_MPTCP: libc::c_int = 284;
@@ -36,14 +35,6 @@ pub(crate) fn wait_for(events: EventSocket) -> io::Result<AsyncFd<EventSocket>> 
     // SAFETY: an `EventSocket` owns one open socket from when it is made until it
     // is dropped, and always names that one.
     let registered = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
-    Ok(registered?)
-}
-
-/// The same for changes of interfaces.
-pub(crate) fn wait_for_changes(socket: Inner) -> io::Result<AsyncFd<Inner>> {
-    // SAFETY: an `Inner` owns one open socket from when it is made until it is
-    // dropped, and always names that one.
-    let registered = unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) };
     Ok(registered?)
 }
 

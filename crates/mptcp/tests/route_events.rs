@@ -4,7 +4,7 @@ mod world;
 
 use std::time::Duration;
 
-use braid_mptcp::route_events::{Heard, RouteEvents};
+use braid_link::{Heard, RouteEvents};
 use world::World;
 
 #[test]

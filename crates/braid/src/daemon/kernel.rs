@@ -2,18 +2,15 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use braid_link::Links;
 use braid_mptcp::manage::View;
 use braid_mptcp::manage::diff::Op;
-use braid_mptcp::manage::view::{Address, DefaultRoute, Interface, SourceRule};
+use braid_mptcp::manage::view::{DefaultRoute, SourceRule};
 use braid_mptcp::pm::PathManager;
 use futures_util::TryStreamExt;
 use ipnet::IpNet;
 use nix::errno::Errno;
 use rtnetlink::packet_route::AddressFamily;
-use rtnetlink::packet_route::address::{
-    AddressAttribute, AddressFlags, AddressMessage, AddressScope,
-};
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
 use rtnetlink::packet_route::route::{
     RouteAddress, RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
@@ -43,18 +40,12 @@ impl Kernel {
 
     /// Interfaces and addresses only.
     pub(super) async fn links(&self) -> Result<View, DaemonError> {
-        let mut view = View::default();
-        let mut all = self.handle.link().get().execute();
-        let wrong = failed("list the interfaces");
-        while let Some(m) = all.try_next().await.map_err(&wrong)? {
-            view.interfaces.extend(interface(&m));
-        }
-        let mut all = self.handle.address().get().execute();
-        let wrong = failed("list the addresses");
-        while let Some(m) = all.try_next().await.map_err(&wrong)? {
-            view.addresses.extend(address(&m));
-        }
-        Ok(view)
+        let links = Links::read(&self.handle).await?;
+        Ok(View {
+            interfaces: links.interfaces,
+            addresses: links.addresses,
+            ..View::default()
+        })
     }
 
     /// Everything.
@@ -130,62 +121,6 @@ impl Kernel {
 
 /// There already, or gone already.
 const AS_WANTED: [Errno; 3] = [Errno::EEXIST, Errno::ESRCH, Errno::ENOENT];
-
-fn interface(m: &LinkMessage) -> Option<Interface> {
-    let flags = m.header.flags;
-    let mut i = Interface {
-        index: m.header.index,
-        up: flags.contains(LinkFlags::Up),
-        carrier: flags.contains(LinkFlags::LowerUp),
-        loopback: flags.contains(LinkFlags::Loopback),
-        point_to_point: flags.contains(LinkFlags::Pointopoint),
-        ..Interface::default()
-    };
-    for a in &m.attributes {
-        match a {
-            LinkAttribute::IfName(name) => i.name.clone_from(name),
-            LinkAttribute::Controller(index) => i.master = Some(*index).filter(|n| *n != 0),
-            LinkAttribute::LinkInfo(all) => {
-                i.kind = all
-                    .iter()
-                    .find_map(|a| match a {
-                        LinkInfo::Kind(kind) => Some(kind.to_string()),
-                        _ => None,
-                    })
-                    .unwrap_or_default();
-            }
-            _ => {}
-        }
-    }
-    (!i.name.is_empty()).then_some(i)
-}
-
-fn address(m: &AddressMessage) -> Option<Address> {
-    let (mut local, mut other) = (None, None);
-    let mut flags = AddressFlags::from_bits_retain(m.header.flags.bits().into());
-    for a in &m.attributes {
-        match a {
-            // `Address` is the peer's on point-to-point links.
-            AddressAttribute::Local(a) => local = Some(*a),
-            AddressAttribute::Address(a) => other = Some(*a),
-            AddressAttribute::Flags(all) => flags = *all,
-            _ => {}
-        }
-    }
-    let address = local.or(other)?;
-    // An optimistic address (RFC 4429) may be used while it is tentative.
-    let tentative =
-        flags.contains(AddressFlags::Tentative) && !flags.contains(AddressFlags::Optimistic);
-    Some(Address {
-        ifindex: m.header.index,
-        address,
-        prefix_len: m.header.prefix_len,
-        global: m.header.scope == AddressScope::Universe,
-        unusable: tentative || flags.intersects(AddressFlags::Deprecated | AddressFlags::Dadfailed),
-        // The flag is called "secondary" in IPv4, where it means another thing.
-        temporary: address.is_ipv6() && flags.contains(AddressFlags::Secondary),
-    })
-}
 
 fn default_route(m: &RouteMessage) -> Option<DefaultRoute> {
     if m.header.destination_prefix_length != 0 || m.header.kind != RouteType::Unicast {

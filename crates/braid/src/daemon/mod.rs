@@ -33,8 +33,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use braid_core::api::{Engine as Kind, Role};
+use braid_link::RouteEvents;
 use braid_mptcp::events::AsyncEvents;
-use braid_mptcp::route_events::RouteEvents;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -86,6 +86,12 @@ impl From<braid_mptcp::Error> for DaemonError {
         } else {
             Self::Failed(e.to_string())
         }
+    }
+}
+
+impl From<braid_link::Error> for DaemonError {
+    fn from(e: braid_link::Error) -> Self {
+        Self::Failed(e.to_string())
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_core::Time;
+use braid_link::{Heard, RouteEvents};
 use braid_mptcp::events::{AsyncEvents, Batch, EventKind};
-use braid_mptcp::route_events::{Heard, RouteEvents};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::DaemonError;

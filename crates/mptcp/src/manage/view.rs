@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+pub use braid_link::{Address, Interface};
 use ipnet::IpNet;
 
 use crate::pm::Endpoint;
@@ -16,52 +17,6 @@ pub const RULE_PRIORITY: u32 = 7700;
 pub const FIRST_TABLE: u32 = 77_000_000;
 /// The main routing table.
 pub const MAIN_TABLE: u32 = 254;
-
-/// An interface.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Interface {
-    /// Its index.
-    pub index: u32,
-    /// Its name.
-    pub name: String,
-    /// Administratively up.
-    pub up: bool,
-    /// It has a carrier.
-    pub carrier: bool,
-    /// It is a loopback.
-    pub loopback: bool,
-    /// It leads to one peer and needs no gateway.
-    pub point_to_point: bool,
-    /// What made it, as the kernel calls it (`veth`, `bridge`, `wireguard`);
-    /// empty for devices.
-    pub kind: String,
-    /// The index of the interface that it is a part of.
-    pub master: Option<u32>,
-}
-
-/// An address of an interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
-    /// The interface.
-    pub ifindex: u32,
-    /// The address.
-    pub address: IpAddr,
-    /// Length of its prefix.
-    pub prefix_len: u8,
-    /// Of global scope (not link-local, not host-local).
-    pub global: bool,
-    /// Not usable yet or any more: tentative, a duplicate, deprecated.
-    pub unusable: bool,
-    /// Made for privacy and soon replaced (RFC 8981).
-    pub temporary: bool,
-}
-
-impl Address {
-    /// Whether `other` is in this address's prefix.
-    pub fn reaches(&self, other: IpAddr) -> bool {
-        IpNet::new(self.address, self.prefix_len).is_ok_and(|net| net.contains(&other))
-    }
-}
 
 /// A default route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -9,7 +9,7 @@ use netlink_packet_core::NetlinkBuffer;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use tokio::io::unix::AsyncFd;
 
-use crate::error::{Error, Result};
+use crate::{Error, Result, ready};
 
 // `enum rtnetlink_groups` of linux/rtnetlink.h.
 const LINK: u32 = 1;
@@ -87,10 +87,10 @@ impl RouteEvents {
                 socket.add_membership(group)?;
             }
             socket.set_non_blocking(true)?;
-            crate::sockopt::wait_for_changes(Inner(socket))
+            ready::wait_for(Inner(socket))
         };
         Ok(Self {
-            socket: open().map_err(|e| Error::io(attempted, e))?,
+            socket: open().map_err(|e| Error::new(attempted, e))?,
             buffer: Vec::with_capacity(64 * 1024),
         })
     }
@@ -105,7 +105,7 @@ impl RouteEvents {
                 .socket
                 .readable()
                 .await
-                .map_err(|e| Error::io("wait for changes of interfaces", e))?;
+                .map_err(|e| Error::new("wait for changes of interfaces", e))?;
             let mut heard = None;
             loop {
                 self.buffer.clear();
@@ -118,7 +118,7 @@ impl RouteEvents {
                         ready.clear_ready();
                         break;
                     }
-                    Err(e) => return Err(Error::io("read changes of interfaces", e)),
+                    Err(e) => return Err(Error::new("read changes of interfaces", e)),
                 }
             }
             if let Some(heard) = heard {
