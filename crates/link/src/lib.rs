@@ -9,7 +9,7 @@ mod links;
 mod ready;
 
 pub use events::{Heard, RouteEvents};
-pub use links::{Address, Interface, Links};
+pub use links::{Address, Interface, Links, handle};
 
 /// What was attempted, and what went wrong.
 #[derive(Debug, thiserror::Error)]

@@ -67,6 +67,17 @@ pub struct Links {
     pub addresses: Vec<Address>,
 }
 
+/// A way to ask the kernel, inside a runtime.
+///
+/// # Errors
+/// No netlink socket can be had.
+pub fn handle() -> Result<Handle> {
+    let opened = rtnetlink::new_connection();
+    let (connection, handle, _) = opened.map_err(|e| Error::new("open a netlink socket", e))?;
+    tokio::spawn(connection);
+    Ok(handle)
+}
+
 impl Links {
     /// Asks the kernel.
     ///

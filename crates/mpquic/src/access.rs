@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use ipnet::IpNet;
+
 use crate::Error;
 
 /// An access, as far as a connection needs it.
@@ -9,9 +11,12 @@ use crate::Error;
 pub struct Access {
     /// Its name.
     pub name: String,
-    /// The address that leads over it: our own at the device, the device's at the
-    /// proxy. None where there is none now.
-    pub address: Option<IpAddr>,
+    /// The interface that its packets leave by, at the device; none where the routes say
+    /// that, and at the proxy.
+    pub interface: Option<String>,
+    /// The address that leads over it: our own at the device, the device's, or a prefix
+    /// of those, at the proxy. None where there is none now.
+    pub address: Option<IpNet>,
     /// The device has a link on it. Always so at the proxy.
     pub up: bool,
     /// Its share, 0 or more, divided equally among its paths.
@@ -27,7 +32,21 @@ impl Access {
     pub fn new(name: &str, address: IpAddr) -> Self {
         Self {
             name: name.to_owned(),
-            address: Some(address),
+            interface: None,
+            address: Some(address.into()),
+            up: true,
+            weight: 1.0,
+            priority: 0,
+            backup: false,
+        }
+    }
+
+    /// One whose interface is followed.
+    pub fn on(name: &str, interface: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            interface: Some(interface.to_owned()),
+            address: None,
             up: true,
             weight: 1.0,
             priority: 0,
@@ -39,6 +58,15 @@ impl Access {
     pub(crate) fn usable(&self) -> bool {
         self.up && self.address.is_some()
     }
+}
+
+/// What to change about an access; what is none stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccessChange {
+    /// See [`Access::priority`].
+    pub priority: Option<u32>,
+    /// See [`Access::backup`].
+    pub backup: Option<bool>,
 }
 
 /// The address that QUIC is told for access number `i` of a device, whatever the real one

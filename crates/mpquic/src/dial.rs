@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use noq_proto::{ClientConfig, ConnectionHandle, VarInt};
+use noq_proto::{ClientConfig, ConnectionError, ConnectionHandle, TransportErrorCode, VarInt};
 
 use crate::Error;
 use crate::access::{self, Access};
@@ -42,6 +42,8 @@ pub struct Dial {
     turn: usize,
     next: Option<Instant>,
     end: Instant,
+    /// The other end has refused, or is not the one that it should be.
+    refused: Option<ConnectionError>,
     won: Option<ConnectionHandle>,
 }
 
@@ -73,6 +75,7 @@ impl Dial {
             turn: 0,
             next: Some(now),
             end: now + GIVE_UP,
+            refused: None,
             won: None,
         };
         dial.attempt(host, now)?;
@@ -88,6 +91,7 @@ impl Dial {
     pub fn due(&self) -> Option<Instant> {
         match self.won {
             Some(_) => None,
+            None if self.refused.is_some() => self.next,
             None => self.next.into_iter().chain([self.end]).min(),
         }
     }
@@ -99,6 +103,13 @@ impl Dial {
     pub fn tick(&mut self, host: &mut Host, now: Instant) -> Result<(), Error> {
         if self.won.is_some() {
             return Ok(());
+        }
+        if let Some(source) = self.refused.take() {
+            self.close_others(host, now);
+            return Err(Error::Refused {
+                remote: self.target.remote,
+                source,
+            });
         }
         if now >= self.end {
             self.close_others(host, now);
@@ -153,8 +164,13 @@ impl Dial {
                 self.close_others(host, now);
                 return Some(event);
             }
-            (Event::Lost(_), None) => {
+            (Event::Lost(reason), None) => {
                 self.attempts.retain(|(h, _)| *h != handle);
+                if is_final(reason) {
+                    self.refused = Some(reason.clone());
+                    self.next = Some(now);
+                    return None;
+                }
                 self.next = Some(self.next.map_or(now, |t| t.min(now + STAGGER)));
             }
             _ => {}
@@ -162,10 +178,21 @@ impl Dial {
         None
     }
 
+    /// Gives up.
+    pub fn stop(&mut self, host: &mut Host, now: Instant) {
+        self.close_others(host, now);
+    }
+
     fn close_others(&mut self, host: &mut Host, now: Instant) {
         for (handle, _) in self.attempts.drain(..) {
             close(host, handle, now);
         }
+    }
+
+    /// Whether access number `i` is known to be so already.
+    pub fn is_as(&self, i: usize, up: bool, address: Option<IpAddr>) -> bool {
+        let access = &self.accesses[i];
+        (access.up, access.address) == (up, address.map(Into::into))
     }
 
     /// The device's link of access number `i` has changed.
@@ -178,10 +205,11 @@ impl Dial {
         now: Instant,
     ) {
         let access = &mut self.accesses[i];
-        if (access.up, access.address) == (up, address) {
+        let after = address.map(Into::into);
+        if (access.up, access.address) == (up, after) {
             return;
         }
-        (access.up, access.address) = (up, address);
+        (access.up, access.address) = (up, after);
         if let Some(won) = self.won {
             if let Some(c) = host.connection(won) {
                 c.link(i, up, address, now);
@@ -204,6 +232,20 @@ impl Dial {
             self.turn = i;
             self.next = Some(now);
         }
+    }
+}
+
+/// Whether another access would not help.
+fn is_final(reason: &ConnectionError) -> bool {
+    match reason {
+        ConnectionError::TimedOut | ConnectionError::Reset | ConnectionError::LocallyClosed => {
+            false
+        }
+        // A proxy that is busy is asked again.
+        ConnectionError::ConnectionClosed(c) => {
+            c.error_code != TransportErrorCode::CONNECTION_REFUSED
+        }
+        _ => true,
     }
 }
 

@@ -1,6 +1,9 @@
 //! What can go wrong, and what to do about it.
 
+use std::io;
 use std::net::SocketAddr;
+
+use crate::net::Ended;
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +68,31 @@ pub enum Error {
         /// The accesses, by name.
         accesses: String,
     },
+    /// The other end refused, or is not the one that was expected.
+    #[error("connect to {remote}: {source}")]
+    Refused {
+        /// Where to.
+        remote: SocketAddr,
+        /// Why.
+        source: noq_proto::ConnectionError,
+    },
+    /// The session has ended.
+    #[error(transparent)]
+    Ended(#[from] Ended),
+    /// Streams of QUIC itself have no messages beside them.
+    #[error("messages need the datagram lane: use lane = \"datagram\" at both ends")]
+    NoMessages,
+    /// A socket or a timer cannot be had.
+    #[error("{attempted}: {source}")]
+    Io {
+        /// What was attempted.
+        attempted: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The interfaces cannot be followed.
+    #[error(transparent)]
+    Link(#[from] braid_link::Error),
     /// The library refused to connect.
     #[error("connect to {remote}: {source}")]
     Connect {

@@ -103,6 +103,27 @@ impl Host {
         Ok(())
     }
 
+    /// Changes what later connections are taken in with.
+    ///
+    /// # Errors
+    /// As [`Host::listen`].
+    pub fn set_options(&mut self, options: &Options, accesses: Vec<Access>) -> Result<(), Error> {
+        options.steering.make(options.lane)?;
+        let inner = congestion::inner(&options.congestion_control)?;
+        if let Some(l) = &mut self.listening {
+            (l.options, l.inner, l.accesses) = (options.clone(), inner, accesses);
+        }
+        Ok(())
+    }
+
+    /// The socket of access number `access` has no room (or does again): what is sent
+    /// there would wait, and is better sent elsewhere.
+    pub fn hold(&mut self, access: usize, held: bool) {
+        for c in self.connections.values_mut() {
+            c.hold(access, held);
+        }
+    }
+
     /// Begins a connection on the access number `first`.
     ///
     /// # Errors

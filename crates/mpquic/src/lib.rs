@@ -12,15 +12,24 @@ pub mod dial;
 mod error;
 pub mod host;
 pub mod lane;
+pub mod net;
 mod pacer;
 #[cfg(test)]
 mod sim;
 pub mod steering;
+pub mod tls;
 mod transport;
 
-pub use access::Access;
-pub use connection::{Connection, Event, Outgoing};
+pub use access::{Access, AccessChange};
+pub use connection::{Connection, Event, Outgoing, PathInfo};
 pub use dial::{Dial, Target};
 pub use error::Error;
 pub use host::{Host, Options};
+pub use net::{Device, Proxy, Session, Stream};
 pub use steering::{Lane, Steering};
+
+/// Packet schedulers, and what it takes to write one.
+pub mod sched {
+    pub use braid_core::Time;
+    pub use braid_core::sched::{Decision, Flow, PathView, Paths, Scheduler, Until};
+}

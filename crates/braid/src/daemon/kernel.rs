@@ -32,9 +32,7 @@ fn failed(what: &str) -> impl Fn(rtnetlink::Error) -> DaemonError {
 impl Kernel {
     /// Inside a runtime. Without `pm` there are no endpoints.
     pub(super) fn open(pm: Option<PathManager>) -> Result<Self, DaemonError> {
-        let (connection, handle, _) = rtnetlink::new_connection()
-            .map_err(|e| DaemonError::Failed(format!("open a netlink socket: {e}")))?;
-        tokio::spawn(connection);
+        let handle = braid_link::handle()?;
         Ok(Self { handle, pm })
     }
 

@@ -3,6 +3,7 @@
 //! happened come out.
 
 mod datagrams;
+mod info;
 mod paths;
 mod transmit;
 
@@ -11,16 +12,19 @@ use std::time::Instant;
 
 use braid_core::Time;
 use braid_core::sched::{PathView, Scheduler};
+use bytes::Bytes;
 use noq_proto::{
-    ConnectionError, ConnectionEvent, ConnectionHandle, EndpointEvent, PathEvent, Side, StreamEvent,
+    ConnectionError, ConnectionEvent, ConnectionHandle, EndpointEvent, PathEvent, Side,
+    StreamEvent, VarInt,
 };
 
 use crate::Error;
-use crate::access::{self, Access};
+use crate::access::{self, Access, AccessChange};
 use crate::congestion::Shared;
 use crate::lane::{self, LaneError};
 use crate::steering::{Lane, Steering};
 use datagrams::Outbox;
+pub use info::PathInfo;
 use paths::{Opening, Path};
 pub use transmit::Outgoing;
 
@@ -67,6 +71,8 @@ pub struct Connection {
     /// Paths that there have been.
     numbers: u32,
     opening: Vec<Opening>,
+    /// By the number of the access: its socket has no room.
+    full: Vec<bool>,
     /// Shown to the scheduler; kept for its room.
     views: Vec<PathView>,
     /// When all paths are to be pinged.
@@ -104,7 +110,7 @@ pub(crate) struct Parts {
 
 impl Connection {
     pub(crate) fn new(p: Parts) -> Self {
-        let opening = p.accesses.iter().map(|_| Opening::default()).collect();
+        let opening: Vec<_> = p.accesses.iter().map(|_| Opening::default()).collect();
         let mut connection = Self {
             handle: p.handle,
             quic: p.quic,
@@ -117,6 +123,7 @@ impl Connection {
             first: p.first,
             paths: Vec::new(),
             numbers: 0,
+            full: vec![false; opening.len()],
             opening,
             views: Vec::new(),
             ping: None,
@@ -171,6 +178,41 @@ impl Connection {
         self.scheduler = steering.make(lane)?;
         self.reinject = steering.reinject;
         Ok(())
+    }
+
+    /// Has another scheduler decide, from the next packet on.
+    pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
+        self.scheduler = scheduler;
+    }
+
+    /// Changes how an access is used.
+    ///
+    /// # Errors
+    /// [`Error::UnknownAccess`].
+    pub fn set_access(&mut self, name: &str, change: AccessChange) -> Result<(), Error> {
+        let i = access::find(&self.accesses, name)?;
+        let access = &mut self.accesses[i];
+        access.priority = change.priority.unwrap_or(access.priority);
+        access.backup = change.backup.unwrap_or(access.backup);
+        self.tell_status(i);
+        Ok(())
+    }
+
+    /// See [`Host::hold`](crate::Host::hold).
+    pub(crate) fn hold(&mut self, access: usize, held: bool) {
+        if let Some(full) = self.full.get_mut(access) {
+            *full = held;
+        }
+    }
+
+    /// Ends it with the application's error code.
+    pub fn close(&mut self, now: Instant, code: VarInt, reason: &'static [u8]) {
+        self.quic.close(now, code, Bytes::from_static(reason));
+    }
+
+    /// Whether this is the end that was connected to.
+    pub fn is_server(&self) -> bool {
+        !self.is_client()
     }
 
     /// The next event, or none.

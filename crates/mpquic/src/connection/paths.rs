@@ -127,6 +127,15 @@ impl Connection {
         self.close_unusable(now);
     }
 
+    /// The peer is told how an access is to be used.
+    pub(super) fn tell_status(&mut self, access: usize) {
+        let backup = self.accesses[access].backup;
+        for p in self.paths.iter().filter(|p| p.access == Some(access)) {
+            let _ = self.quic.set_path_status(p.id, status(p.held || backup));
+        }
+        self.outbox.stir();
+    }
+
     /// Closes the paths of accesses that are lost, once there is another to tell of it and
     /// of what new paths need: one that is not established yet cannot.
     fn close_unusable(&mut self, now: Instant) {
@@ -168,7 +177,7 @@ impl Connection {
         }
         let address = network.remote().ip().to_canonical();
         let mut all = self.accesses.iter();
-        all.position(|a| a.address == Some(address))
+        all.position(|a| a.address.is_some_and(|n| n.contains(&address)))
     }
 
     /// At the proxy, follows devices that have moved: to another address, with which
@@ -268,7 +277,7 @@ impl Connection {
     pub(crate) fn link(&mut self, i: usize, up: bool, address: Option<IpAddr>, now: Instant) {
         let before = self.accesses[i].clone();
         let access = &mut self.accesses[i];
-        (access.up, access.address) = (up, address);
+        (access.up, access.address) = (up, address.map(Into::into));
         if *access == before {
             return;
         }

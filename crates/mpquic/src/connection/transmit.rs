@@ -131,6 +131,9 @@ impl Connection {
             }
             // To QUIC, it is a backup then, and no data leaves there.
             view.backup |= self.quic.path_status(p.id) == Ok(PathStatus::Backup);
+            if p.access.is_some_and(|i| self.full[i]) {
+                view.in_flight = view.window.max(1);
+            }
             let wait = p.pacer.wait(now, slot).filter(|_| view.has_room());
             if let Some(at) = wait {
                 view.in_flight = view.window.max(1);

@@ -139,6 +139,17 @@ impl Incoming {
         Some(part)
     }
 
+    /// Whether there is something to read, the end included.
+    pub(super) fn is_readable(&self, channel: u64) -> bool {
+        let ready = |s: &Stream| s.parts.contains_key(&s.next) || s.end == Some(s.next);
+        self.over.contains(&channel) || self.streams.get(&channel).is_some_and(ready)
+    }
+
+    /// Whether a message is ready.
+    pub(super) fn has_message(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// Whether all of a channel has been read; it is forgotten then.
     pub(super) fn ended(&mut self, channel: u64) -> bool {
         if self.over.contains(&channel) {

@@ -14,7 +14,7 @@ mod stream;
 mod tests;
 mod wire;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -63,6 +63,8 @@ pub struct Lane {
     incoming: Incoming,
     sent: BTreeMap<u32, Sent>,
     heard: BTreeMap<u32, Heard>,
+    /// Channels that nobody reads any more.
+    abandoned: BTreeSet<u64>,
     /// Numbered datagrams since the last acknowledgement.
     unacked: u32,
     ack_at: Option<Instant>,
@@ -76,6 +78,7 @@ impl Lane {
             incoming: Incoming::default(),
             sent: BTreeMap::new(),
             heard: BTreeMap::new(),
+            abandoned: BTreeSet::new(),
             unacked: 0,
             ack_at: None,
             clock: now,
@@ -117,6 +120,29 @@ impl Lane {
             self.outgoing.set_credit(channel, most);
         }
         Some(data)
+    }
+
+    /// Whether there is something to read on a channel, its end included.
+    pub fn is_readable(&self, channel: u64) -> bool {
+        self.incoming.is_readable(channel)
+    }
+
+    /// What the peer sends on a channel is not wanted any more: it is thrown away.
+    pub fn abandon(&mut self, channel: u64) {
+        self.abandoned.insert(channel);
+        self.throw_away(channel);
+    }
+
+    fn throw_away(&mut self, channel: u64) {
+        while self.read(channel).is_some() {}
+        if self.ended(channel) {
+            self.abandoned.remove(&channel);
+        }
+    }
+
+    /// Whether a message has arrived.
+    pub fn has_message(&self) -> bool {
+        self.incoming.has_message()
     }
 
     /// Whether a channel has been read to its end; it is forgotten then.
@@ -172,6 +198,9 @@ impl Lane {
                     data,
                 } => {
                     self.incoming.stream(channel, offset, data, fin)?;
+                    if self.abandoned.contains(&channel) {
+                        self.throw_away(channel);
+                    }
                 }
                 Frame::Message {
                     number,

@@ -1,0 +1,91 @@
+//! What programs are told of the paths.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::Connection;
+use crate::access::labelled;
+
+/// One path, as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathInfo {
+    /// Counts the paths of a connection; never used again.
+    pub number: u32,
+    /// The access; none if it is none of those that are known.
+    pub access: Option<String>,
+    /// This end's address, where it is known.
+    pub local: Option<IpAddr>,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// It may carry data: validated, and not silent.
+    pub usable: bool,
+    /// Nothing comes back on it.
+    pub silent: bool,
+    /// Used only while no other can be.
+    pub backup: bool,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Duration,
+    /// Its mean deviation.
+    pub rttvar: Duration,
+    /// The least round-trip time, on the datagram lane.
+    pub min_rtt: Option<Duration>,
+    /// Congestion window, bytes.
+    pub window: u64,
+    /// Bytes on their way.
+    pub in_flight: u64,
+    /// UDP payload bytes sent and received.
+    pub sent_bytes: u64,
+    /// See `sent_bytes`.
+    pub received_bytes: u64,
+    /// Packets sent and taken for lost.
+    pub sent_packets: u64,
+    /// See `sent_packets`.
+    pub lost_packets: u64,
+    /// UDP payload bytes of a full packet.
+    pub mtu: u64,
+}
+
+impl Connection {
+    /// The paths.
+    pub fn path_infos(&mut self) -> Vec<PathInfo> {
+        let slots: Vec<_> = {
+            let all = self.shared.lock();
+            self.paths.iter().map(|p| all[p.slot].clone()).collect()
+        };
+        let mut infos = Vec::new();
+        for (p, slot) in self.paths.iter().zip(slots) {
+            let stats = self.quic.path_stats(p.id).unwrap_or_default();
+            let own = self.lane.as_ref().and_then(|l| l.rtt(p.number));
+            let (srtt, rttvar) = own.unwrap_or((slot.srtt, slot.rttvar));
+            let access = p.access.map(|i| &self.accesses[i]);
+            // At the device, QUIC has been told a label.
+            let local = match p.network.local_ip() {
+                Some(ip) => match labelled(ip) {
+                    Some(_) => access.and_then(|a| Some(a.address?.addr())),
+                    None => Some(ip),
+                },
+                None => None,
+            };
+            infos.push(PathInfo {
+                number: p.number,
+                access: access.map(|a| a.name.clone()),
+                local,
+                remote: p.network.remote(),
+                usable: p.established && !p.held && slot.alive,
+                silent: p.held,
+                backup: access.is_some_and(|a| a.backup),
+                srtt,
+                rttvar,
+                min_rtt: self.lane.as_ref().and_then(|l| l.min_rtt(p.number)),
+                window: slot.window,
+                in_flight: slot.in_flight,
+                sent_bytes: stats.udp_tx.bytes,
+                received_bytes: stats.udp_rx.bytes,
+                sent_packets: stats.sent_packets,
+                lost_packets: stats.lost_packets,
+                mtu: slot.mtu,
+            });
+        }
+        infos
+    }
+}

@@ -1,0 +1,376 @@
+//! What the task that drives an end and the programs that use it share.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use noq_proto::{ConnectionError, ConnectionHandle, FourTuple, Transmit, VarInt};
+
+use super::live::Live;
+use super::socket::{Arrived, Buffers, Sent, Socket};
+use crate::connection::Outgoing;
+use crate::{Connection, Dial, Error, Event, Host};
+
+/// Bursts that wait for a socket to have room; more are lost, as in any queue.
+const WAITING: usize = 64;
+/// Bursts that are sent before others get their turn.
+const AT_A_TIME: usize = 64;
+
+/// Which end this is.
+pub(super) enum End {
+    /// A socket for each access that has an address, and the connection that is made.
+    Device { dial: Option<Box<Dial>> },
+    /// A socket for each address.
+    Proxy,
+}
+
+/// A socket, and what waits for it to have room.
+pub(super) struct Port {
+    pub(super) socket: Socket,
+    waiting: VecDeque<(Transmit, Vec<u8>)>,
+}
+
+impl Port {
+    pub(super) fn new(socket: Socket) -> Self {
+        Self {
+            socket,
+            waiting: VecDeque::new(),
+        }
+    }
+}
+
+/// One end.
+pub(super) struct Core {
+    pub(super) host: Host,
+    pub(super) end: End,
+    /// At the device, by the number of the access.
+    pub(super) ports: Vec<Option<Port>>,
+    pub(super) sessions: BTreeMap<u64, Live>,
+    by_handle: BTreeMap<usize, u64>,
+    next: u64,
+    /// Sessions that nobody has taken yet.
+    pub(super) taken_in: VecDeque<u64>,
+    pub(super) acceptors: Vec<Waker>,
+    idlers: Vec<Waker>,
+    /// Wakes the task.
+    pub(super) driver: Option<Waker>,
+    /// No program holds this end any more: it ends with its last connection.
+    pub(super) left: bool,
+    /// Why there is no connection.
+    pub(super) failed: Option<Error>,
+    outgoing: Vec<u8>,
+}
+
+/// One end, shared.
+#[derive(Clone)]
+pub(super) struct Shared(Arc<Mutex<Core>>);
+
+impl Shared {
+    pub(super) fn new(host: Host, end: End, ports: Vec<Option<Port>>) -> Self {
+        Self(Arc::new(Mutex::new(Core {
+            host,
+            end,
+            ports,
+            sessions: BTreeMap::new(),
+            by_handle: BTreeMap::new(),
+            next: 0,
+            taken_in: VecDeque::new(),
+            acceptors: Vec::new(),
+            idlers: Vec::new(),
+            driver: None,
+            left: false,
+            failed: None,
+            outgoing: Vec::new(),
+        })))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
+        // A panic under the lock is a mistake of ours, and has been told.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Core {
+    /// The task has something to do.
+    pub(super) fn stir(&self) {
+        if let Some(driver) = &self.driver {
+            driver.wake_by_ref();
+        }
+    }
+
+    /// A session and its connection, while that lasts.
+    pub(super) fn session(&mut self, id: u64) -> Option<(&mut Live, &mut Connection)> {
+        let live = self.sessions.get_mut(&id)?;
+        let connection = self.host.connection(live.handle?)?;
+        Some((live, connection))
+    }
+
+    /// Begins to keep account of a connection.
+    fn adopt(&mut self, handle: ConnectionHandle) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.sessions.insert(id, Live::new(handle));
+        self.by_handle.insert(handle.0, id);
+        id
+    }
+
+    /// Closes a session on purpose.
+    pub(super) fn close(&mut self, id: u64) {
+        let Some((live, connection)) = self.session(id) else {
+            return;
+        };
+        connection.close(Instant::now(), VarInt::from_u32(0), b"");
+        let handle = connection.handle();
+        // QUIC does not tell of an end that was asked for.
+        live.end(ConnectionError::LocallyClosed);
+        self.by_handle.remove(&handle.0);
+        self.stir();
+    }
+
+    /// Nobody holds it any more.
+    pub(super) fn leave(&mut self, id: u64) {
+        self.close(id);
+        self.sessions.remove(&id);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        let dialling = matches!(&self.end, End::Device { dial: Some(d) } if d.due().is_some());
+        self.left && self.host.handles().is_empty() && !dialling
+    }
+
+    /// Takes what has arrived; whether that was anything.
+    pub(super) fn receive(&mut self, cx: &mut Context<'_>, buffers: &mut Buffers) -> bool {
+        let mut any = false;
+        let Self {
+            ports, host, end, ..
+        } = self;
+        for (i, port) in ports.iter().enumerate() {
+            let Some(port) = port else { continue };
+            let now = Instant::now();
+            let each = |a: Arrived| match end {
+                End::Device { .. } => host.arrive(now, i, a.remote, a.ecn, a.data),
+                End::Proxy => {
+                    let network = FourTuple::new(a.remote, a.local);
+                    host.receive(now, network, a.ecn, a.data);
+                }
+            };
+            // A socket that fails is that of an access that does.
+            any |= port.socket.poll_receive(cx, buffers, each).unwrap_or(false);
+        }
+        any
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, now: Instant) {
+        if self.host.poll_timeout().is_some_and(|t| t <= now) {
+            self.host.handle_timeout(now);
+        }
+        if let End::Device { dial: Some(dial) } = &mut self.end
+            && dial.due().is_some_and(|t| t <= now)
+            && let Err(e) = dial.tick(&mut self.host, now)
+        {
+            self.failed = Some(e);
+            self.end = End::Device { dial: None };
+            self.acceptors.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    /// When [`Core::tick`] is wanted.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let dial = match &self.end {
+            End::Device { dial: Some(dial) } => dial.due(),
+            _ => None,
+        };
+        self.host.poll_timeout().into_iter().chain(dial).min()
+    }
+
+    /// Tells what has happened; whether anything has.
+    pub(super) fn tell(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while let Some((handle, event)) = self.host.poll(now) {
+            any = true;
+            let event = match &mut self.end {
+                End::Device { dial: Some(dial) } => {
+                    match dial.event(&mut self.host, handle, event, now) {
+                        Some(event) => event,
+                        None => continue,
+                    }
+                }
+                _ => event,
+            };
+            self.take(handle, event);
+        }
+        for live in self.sessions.values_mut() {
+            if let Some(c) = live.handle.and_then(|h| self.host.connection(h)) {
+                live.look(c);
+            }
+        }
+        any
+    }
+
+    fn take(&mut self, handle: ConnectionHandle, event: Event) {
+        if matches!(event, Event::Connected) && !self.by_handle.contains_key(&handle.0) {
+            let id = self.adopt(handle);
+            self.taken_in.push_back(id);
+            self.acceptors.drain(..).for_each(Waker::wake);
+        }
+        let over = matches!(event, Event::Lost(_) | Event::Refused(_));
+        let Some(id) = self.by_handle.get(&handle.0).copied() else {
+            return;
+        };
+        if over {
+            // The library gives the handle to another connection.
+            self.by_handle.remove(&handle.0);
+        }
+        if let Some(live) = self.sessions.get_mut(&id) {
+            live.take(event);
+        }
+    }
+
+    /// Sends; whether anything was.
+    pub(super) fn transmit(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
+        let any = self.empty_queues(cx);
+        for _ in 0..AT_A_TIME {
+            let full = |p: &Option<Port>| p.as_ref().is_some_and(|p| !p.waiting.is_empty());
+            if matches!(self.end, End::Proxy) && self.ports.iter().any(full) {
+                return any;
+            }
+            let Some(out) = self.host.poll_transmit(now, &mut self.outgoing) else {
+                return any;
+            };
+            self.send(out, cx);
+        }
+        true
+    }
+
+    fn send(&mut self, mut out: Outgoing, cx: &mut Context<'_>) {
+        let i = match &self.end {
+            End::Device { .. } => {
+                // QUIC was told a label.
+                out.transmit.src_ip = None;
+                out.access
+            }
+            End::Proxy => self.port_of(&out.transmit),
+        };
+        let Some(i) = i else { return };
+        let Some(Some(port)) = self.ports.get_mut(i) else {
+            return;
+        };
+        let blocked = !port.waiting.is_empty()
+            || port.socket.send(&out.transmit, &self.outgoing) == Sent::Full;
+        if !blocked {
+            return;
+        }
+        if port.waiting.len() < WAITING {
+            let data = self.outgoing[..out.transmit.size].to_vec();
+            port.waiting.push_back((out.transmit, data));
+        }
+        port.socket.poll_room(cx);
+        self.host.hold(i, true);
+    }
+
+    /// The socket that a burst of the proxy leaves by.
+    fn port_of(&self, t: &Transmit) -> Option<usize> {
+        let fits = |at: std::net::SocketAddr| {
+            let same = at.is_ipv4() == t.destination.is_ipv4();
+            same && (at.ip().is_unspecified() || t.src_ip.is_none_or(|ip| ip == at.ip()))
+        };
+        let local = |p: &Option<Port>| p.as_ref()?.socket.local().ok();
+        self.ports.iter().position(|p| local(p).is_some_and(fits))
+    }
+
+    fn empty_queues(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut any = false;
+        for (i, port) in self.ports.iter_mut().enumerate() {
+            let Some(port) = port.as_mut().filter(|p| !p.waiting.is_empty()) else {
+                continue;
+            };
+            while let Some((transmit, data)) = port.waiting.front() {
+                if !port.socket.poll_room(cx) || port.socket.send(transmit, data) == Sent::Full {
+                    // That it is full was noticed after it was asked for room.
+                    port.socket.poll_room(cx);
+                    break;
+                }
+                port.waiting.pop_front();
+                any = true;
+            }
+            if port.waiting.is_empty() {
+                self.host.hold(i, false);
+            }
+        }
+        any
+    }
+
+    /// The device's link of access number `i` has changed. Its socket is another then.
+    pub(super) fn link(&mut self, i: usize, up: bool, address: Option<IpAddr>, port: Option<Port>) {
+        self.ports[i] = port;
+        self.host.hold(i, false);
+        if let End::Device { dial: Some(dial) } = &mut self.end {
+            dial.link(&mut self.host, i, up, address, Instant::now());
+        }
+        self.stir();
+    }
+
+    /// The next session that nobody has taken yet.
+    pub(super) fn poll_session(&mut self, cx: &Context<'_>) -> Poll<Result<u64, Error>> {
+        if let Some(e) = self.failed.take() {
+            return Poll::Ready(Err(e));
+        }
+        match self.taken_in.pop_front() {
+            Some(id) => Poll::Ready(Ok(id)),
+            None => {
+                self.acceptors.push(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Whether there is no connection left, not even one whose end the peer may not know.
+    pub(super) fn poll_idle(&mut self, cx: &Context<'_>) -> Poll<()> {
+        if self.host.handles().is_empty() {
+            return Poll::Ready(());
+        }
+        self.idlers.push(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Wakes those who wait for that.
+    pub(super) fn tell_idle(&mut self) {
+        if !self.idlers.is_empty() && self.host.handles().is_empty() {
+            self.idlers.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    /// Gives up what has not become a connection yet.
+    pub(super) fn stop_dialling(&mut self) {
+        if let End::Device { dial } = &mut self.end
+            && let Some(d) = dial.as_mut().filter(|d| d.connection().is_none())
+        {
+            d.stop(&mut self.host, Instant::now());
+            *dial = None;
+        }
+    }
+
+    /// Whether access number `i` is known to be so already.
+    pub(super) fn is_as(&self, i: usize, up: bool, address: Option<IpAddr>) -> bool {
+        match &self.end {
+            End::Device { dial: Some(dial) } => dial.is_as(i, up, address),
+            _ => false,
+        }
+    }
+
+    /// Ends everything, as the task cannot go on.
+    pub(super) fn give_up(&mut self, why: io::Error) {
+        self.failed = Some(Error::Io {
+            attempted: "set a timer".to_owned(),
+            source: why,
+        });
+        for live in self.sessions.values_mut() {
+            live.end(ConnectionError::LocallyClosed);
+        }
+        self.acceptors.drain(..).for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,232 @@
+//! The end that has the accesses.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use noq_proto::{ClientConfig, EndpointConfig};
+
+use super::core::{End, Port, Shared};
+use super::driver::Driver;
+use super::follow::{State, Watch, state};
+use super::session::Session;
+use super::socket::Socket;
+use crate::{Access, Dial, Error, Host, Options, Target};
+
+/// A device that connects to a proxy over its accesses.
+///
+/// Accesses with an [`Access::interface`] are followed: what the kernel tells of their
+/// links and addresses is acted on at once. Others are as they are given, until
+/// [`Device::link`] changes them.
+#[derive(Clone)]
+pub struct Device {
+    shared: Shared,
+    uplinks: Arc<Vec<Uplink>>,
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device")
+            .field("uplinks", &self.uplinks)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is fixed about an access.
+#[derive(Debug)]
+struct Uplink {
+    name: String,
+    interface: Option<String>,
+    address: Option<IpAddr>,
+    v4: bool,
+}
+
+impl Uplink {
+    fn port(&self, state: State) -> io::Result<Option<Port>> {
+        let address = state.address.filter(|_| state.up);
+        let bind = |a| Socket::bind(SocketAddr::new(a, 0), self.interface.as_deref());
+        Ok(address.map(bind).transpose()?.map(Port::new))
+    }
+}
+
+impl Device {
+    /// Connects, with whichever access answers first. A task of the calling runtime
+    /// drives the session until it has ended; sockets belong to the network namespace of
+    /// the calling thread.
+    ///
+    /// # Errors
+    /// [`Error::NoAnswer`], [`Error::Ended`] (the proxy refused, or is another),
+    /// [`Error::NoAccess`] where there is no access at all, [`Error::Io`], and what
+    /// [`Host::connect`] refuses.
+    pub async fn connect(
+        remote: SocketAddr,
+        name: &str,
+        tls: ClientConfig,
+        options: Options,
+        mut accesses: Vec<Access>,
+    ) -> Result<(Self, Session), Error> {
+        let uplinks: Vec<Uplink> = accesses
+            .iter()
+            .map(|a| Uplink {
+                name: a.name.clone(),
+                interface: a.interface.clone(),
+                address: a.address.map(|n| n.addr()),
+                v4: remote.is_ipv4(),
+            })
+            .collect();
+        if uplinks.is_empty() {
+            return Err(Error::NoAccess {
+                remote,
+                accesses: String::new(),
+            });
+        }
+        let follows = uplinks.iter().any(|u| u.interface.is_some());
+        let watch = match follows {
+            true => Some(Watch::open()?),
+            false => None,
+        };
+        if let Some(watch) = &watch {
+            let links = watch.links().await?;
+            for (a, u) in accesses.iter_mut().zip(&uplinks) {
+                if let Some(interface) = &u.interface {
+                    let now = state(&links, interface, u.v4, u.address);
+                    (a.up, a.address) = (now.up, now.address.map(Into::into));
+                }
+            }
+        }
+        let mut ports = Vec::new();
+        for (a, u) in accesses.iter().zip(&uplinks) {
+            let now = State {
+                up: a.up,
+                address: a.address.map(|n| n.addr()),
+            };
+            ports.push(u.port(now).map_err(|e| bind_failed(&u.name, e))?);
+        }
+        let mut host = Host::new(EndpointConfig::default());
+        let target = Target {
+            remote,
+            name: name.to_owned(),
+            config: tls,
+            options,
+        };
+        let now = Instant::now();
+        let dial = Dial::begin(&mut host, target, accesses, now)?;
+        let shared = Shared::new(
+            host,
+            End::Device {
+                dial: Some(Box::new(dial)),
+            },
+            ports,
+        );
+        let driver = Driver::new(shared.clone()).map_err(|source| Error::Io {
+            attempted: "make a timer".to_owned(),
+            source,
+        })?;
+        let device = Self {
+            shared: shared.clone(),
+            uplinks: Arc::new(uplinks),
+        };
+        // Ends the task also where the caller stops waiting.
+        let left = Leave(shared.clone());
+        let driving = tokio::spawn(driver);
+        if let Some(watch) = watch {
+            let following = tokio::spawn(follow(watch, device.clone()));
+            tokio::spawn(async move {
+                let _ = driving.await;
+                following.abort();
+            });
+        }
+        let session = connected(&shared).await?;
+        drop(left);
+        Ok((device, session))
+    }
+
+    /// Waits until no connection is left: a program that ends sooner after a session was
+    /// closed leaves the other end to find out by itself.
+    pub async fn wait_idle(&self) {
+        poll_fn(|cx| self.shared.lock().poll_idle(cx)).await;
+    }
+
+    /// The link of an access that is not followed has changed: whether it is up, and
+    /// its address. What is as before changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::UnknownAccess`], and [`Error::Io`] where no socket can be had at that
+    /// address: the access is down then.
+    pub fn link(&self, access: &str, up: bool, address: Option<IpAddr>) -> Result<(), Error> {
+        let Some(i) = self.uplinks.iter().position(|u| u.name == access) else {
+            let known: Vec<&str> = self.uplinks.iter().map(|u| u.name.as_str()).collect();
+            return Err(Error::UnknownAccess {
+                name: access.to_owned(),
+                known: known.join(", "),
+            });
+        };
+        self.change(i, State { up, address })
+    }
+
+    fn change(&self, i: usize, now: State) -> Result<(), Error> {
+        let uplink = &self.uplinks[i];
+        let (port, result) = match uplink.port(now) {
+            Ok(port) => (port, Ok(())),
+            Err(e) => (None, Err(bind_failed(&uplink.name, e))),
+        };
+        let up = port.is_some();
+        self.shared.lock().link(i, up, now.address, port);
+        result
+    }
+}
+
+fn bind_failed(access: &str, source: io::Error) -> Error {
+    Error::Io {
+        attempted: format!("open a UDP socket on access \"{access}\""),
+        source,
+    }
+}
+
+/// The task ends with the session; or at once, where nobody waits for that any more.
+struct Leave(Shared);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let mut core = self.0.lock();
+        core.left = true;
+        core.stop_dialling();
+        core.stir();
+    }
+}
+
+async fn connected(shared: &Shared) -> Result<Session, Error> {
+    let id = poll_fn(|cx| shared.lock().poll_session(cx)).await?;
+    Ok(Session::new(shared.clone(), id))
+}
+
+/// Follows the interfaces for as long as it is let.
+async fn follow(mut watch: Watch, device: Device) {
+    let mut known: Vec<Option<State>> = device.uplinks.iter().map(|_| None).collect();
+    loop {
+        let Ok(links) = watch.links().await else {
+            return;
+        };
+        for (i, (u, before)) in device.uplinks.iter().zip(&mut known).enumerate() {
+            let Some(interface) = &u.interface else {
+                continue;
+            };
+            let now = state(&links, interface, u.v4, u.address);
+            let first = before.is_none();
+            if before.replace(now) == Some(now) {
+                continue;
+            }
+            // The first time tells what the accesses were made with, mostly.
+            if first && device.shared.lock().is_as(i, now.up, now.address) {
+                continue;
+            }
+            // An address that is gone again is followed by the event that tells so.
+            let _ = device.change(i, now);
+        }
+        if watch.changed().await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The task that moves packets for one end.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use super::core::Shared;
+use super::socket::Buffers;
+use super::timer::Timer;
+
+/// How often it goes round before other tasks get their turn.
+const TURNS: usize = 8;
+
+pub(super) struct Driver {
+    shared: Shared,
+    timer: Timer,
+    buffers: Buffers,
+}
+
+impl Driver {
+    pub(super) fn new(shared: Shared) -> io::Result<Self> {
+        Ok(Self {
+            shared,
+            timer: Timer::new()?,
+            buffers: Buffers::new(),
+        })
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Self {
+            shared,
+            timer,
+            buffers,
+        } = &mut *self;
+        let mut core = shared.lock();
+        if core
+            .driver
+            .as_ref()
+            .is_none_or(|w| !w.will_wake(cx.waker()))
+        {
+            core.driver = Some(cx.waker().clone());
+        }
+        for _ in 0..TURNS {
+            let mut any = core.receive(cx, buffers);
+            let now = Instant::now();
+            core.tick(now);
+            any |= core.tell(now);
+            any |= core.transmit(now, cx);
+            if any {
+                continue;
+            }
+            core.tell_idle();
+            if core.is_over() {
+                return Poll::Ready(());
+            }
+            match timer.poll(core.due(), Instant::now(), cx) {
+                Ok(true) => {}
+                Ok(false) => return Poll::Pending,
+                Err(e) => {
+                    core.give_up(e);
+                    return Poll::Ready(());
+                }
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

@@ -1,0 +1,24 @@
+//! Sockets and a clock for [`Host`](crate::Host): what programs use.
+//!
+//! A [`Device`] connects over all its accesses, a [`Proxy`] takes connections in; both
+//! give [`Session`]s, with [`Stream`]s and messages. One task drives all sessions of an
+//! end; everything here needs a tokio runtime with I/O.
+
+mod core;
+mod device;
+mod driver;
+mod ended;
+mod follow;
+mod live;
+mod proxy;
+mod session;
+mod socket;
+mod stream;
+mod timer;
+
+pub use device::Device;
+pub use ended::Ended;
+pub use live::PathChange;
+pub use proxy::Proxy;
+pub use session::Session;
+pub use stream::{ReadHalf, Stream, WriteHalf};

@@ -1,0 +1,261 @@
+//! A connection that programs hold.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use braid_core::sched::Scheduler;
+use bytes::Bytes;
+use noq_proto::{ConnectionError, Dir, StreamId};
+use rustls::pki_types::CertificateDer;
+use tokio::sync::broadcast;
+
+use super::core::{Core, Shared};
+use super::ended::Ended;
+use super::live::{Live, PathChange};
+use super::stream::Stream;
+use crate::access::AccessChange;
+use crate::connection::PathInfo;
+use crate::tls::Pin;
+use crate::{Access, Connection, Error, Steering};
+
+/// Its last copy closes the session.
+pub(super) struct Hold {
+    pub(super) shared: Shared,
+    pub(super) id: u64,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.shared.lock().leave(self.id);
+    }
+}
+
+impl Hold {
+    /// Does something with the connection, if it lasts.
+    pub(super) fn with<T>(
+        &self,
+        f: impl FnOnce(&mut Live, &mut Connection) -> T,
+    ) -> Result<T, Ended> {
+        let mut core = self.shared.lock();
+        match core.session(self.id) {
+            Some((live, connection)) => {
+                let done = f(live, connection);
+                core.stir();
+                Ok(done)
+            }
+            None => Err(ended(&core, self.id)),
+        }
+    }
+}
+
+fn ended(core: &Core, id: u64) -> Ended {
+    let why = core.sessions.get(&id).and_then(|l| l.ended.clone());
+    why.unwrap_or_else(|| ConnectionError::LocallyClosed.into())
+}
+
+/// A connection over several accesses. Copies are the same session, which is closed when
+/// the last of them and of its streams is dropped.
+#[derive(Clone)]
+pub struct Session(pub(super) Arc<Hold>);
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Session").field(&self.0.id).finish()
+    }
+}
+
+impl Session {
+    pub(super) fn new(shared: Shared, id: u64) -> Self {
+        Self(Arc::new(Hold { shared, id }))
+    }
+
+    /// Opens a stream in both directions; the peer sees it once something has been
+    /// written. Waits while there are as many as the peer allows.
+    ///
+    /// # Errors
+    /// The session has ended.
+    pub async fn open(&self) -> Result<Stream, Ended> {
+        poll_fn(|cx| self.poll_stream(cx, open)).await
+    }
+
+    /// The next stream that the peer has opened.
+    ///
+    /// # Errors
+    /// The session has ended.
+    pub async fn accept(&self) -> Result<Stream, Ended> {
+        poll_fn(|cx| self.poll_stream(cx, accept)).await
+    }
+
+    fn poll_stream(
+        &self,
+        cx: &mut Context<'_>,
+        take: fn(&mut Live, &mut Connection) -> Option<u64>,
+    ) -> Poll<Result<Stream, Ended>> {
+        let taken = self.0.with(|live, connection| {
+            let id = take(live, connection);
+            if id.is_none() {
+                live.wait(cx.waker());
+            }
+            id
+        });
+        match taken {
+            Ok(Some(id)) => Poll::Ready(Ok(Stream::new(Arc::clone(&self.0), id))),
+            Ok(None) => Poll::Pending,
+            Err(e) => Poll::Ready(Err(e)),
+        }
+    }
+
+    /// Sends a message of 1 byte to 64 kB on the datagram lane, once: what is lost of it
+    /// is not sent again. Where `ordered`, the peer is given it after those before it,
+    /// unless they do not come; else at once. False where there is no room for it now:
+    /// it is lost.
+    ///
+    /// # Errors
+    /// [`Error::NoMessages`] on the stream lane, [`Error::Ended`].
+    pub fn send_message(&self, data: Bytes, ordered: bool) -> Result<bool, Error> {
+        self.0.with(|_, c| match c.lane() {
+            Some(lane) => Ok(lane.send_message(data, ordered)),
+            None => Err(Error::NoMessages),
+        })?
+    }
+
+    /// The next message.
+    ///
+    /// # Errors
+    /// [`Error::NoMessages`] on the stream lane, [`Error::Ended`].
+    pub async fn message(&self) -> Result<Bytes, Error> {
+        poll_fn(|cx| {
+            let next = self.0.with(|live, c| match c.lane() {
+                Some(lane) => {
+                    let next = lane.next_message();
+                    if next.is_none() {
+                        live.wait(cx.waker());
+                    }
+                    Ok(next)
+                }
+                None => Err(Error::NoMessages),
+            });
+            match next {
+                Ok(Ok(Some(data))) => Poll::Ready(Ok(data)),
+                Ok(Ok(None)) => Poll::Pending,
+                Ok(Err(e)) => Poll::Ready(Err(e)),
+                Err(e) => Poll::Ready(Err(e.into())),
+            }
+        })
+        .await
+    }
+
+    /// Sets weights by the names of accesses, from the next packet on; those that are not
+    /// named stay.
+    ///
+    /// # Errors
+    /// [`Error::UnknownAccess`], [`Error::BadWeights`] (nothing is changed then),
+    /// [`Error::Ended`].
+    pub fn set_weights(&self, weights: &[(String, f64)]) -> Result<(), Error> {
+        self.0.with(|_, c| c.set_weights(weights))?
+    }
+
+    /// Changes the scheduler, from the next packet on.
+    ///
+    /// # Errors
+    /// As [`Steering::make`], and [`Error::Ended`].
+    pub fn set_steering(&self, steering: &Steering) -> Result<(), Error> {
+        self.0.with(|_, c| c.set_steering(steering))?
+    }
+
+    /// Has a scheduler of the caller's own decide, from the next packet on. It is asked
+    /// while others wait: it does not block.
+    ///
+    /// # Errors
+    /// [`Error::Ended`].
+    pub fn set_scheduler(&self, scheduler: Box<dyn Scheduler>) -> Result<(), Error> {
+        Ok(self.0.with(|_, c| c.set_scheduler(scheduler))?)
+    }
+
+    /// Changes how one access is used.
+    ///
+    /// # Errors
+    /// [`Error::UnknownAccess`], [`Error::Ended`].
+    pub fn set_access(&self, name: &str, change: AccessChange) -> Result<(), Error> {
+        self.0.with(|_, c| c.set_access(name, change))?
+    }
+
+    /// The accesses, as they are steered now.
+    ///
+    /// # Errors
+    /// [`Error::Ended`].
+    pub fn accesses(&self) -> Result<Vec<Access>, Error> {
+        Ok(self.0.with(|_, c| c.accesses().to_vec())?)
+    }
+
+    /// The paths, as they are now.
+    ///
+    /// # Errors
+    /// [`Error::Ended`].
+    pub fn paths(&self) -> Result<Vec<PathInfo>, Error> {
+        Ok(self.0.with(|_, c| c.path_infos())?)
+    }
+
+    /// What happens to paths from now on.
+    ///
+    /// # Errors
+    /// [`Error::Ended`].
+    pub fn events(&self) -> Result<broadcast::Receiver<PathChange>, Error> {
+        Ok(self.0.with(|live, _| live.events.subscribe())?)
+    }
+
+    /// The key that the peer has proved to have; none where it was not asked for one.
+    ///
+    /// # Errors
+    /// [`Error::Ended`].
+    pub fn peer(&self) -> Result<Option<Pin>, Error> {
+        let shown = self
+            .0
+            .with(|_, c| c.quic().crypto_session().peer_identity())?;
+        let chain = shown.and_then(|c| c.downcast::<Vec<CertificateDer<'static>>>().ok());
+        let first = chain.and_then(|c| c.first().cloned());
+        Ok(first.and_then(|c| Pin::of(&c).ok()))
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&self) -> Ended {
+        poll_fn(|cx| match self.0.with(|live, _| live.wait(cx.waker())) {
+            Ok(()) => Poll::Pending,
+            Err(e) => Poll::Ready(e),
+        })
+        .await
+    }
+
+    /// Ends it now; the peer is told that it was on purpose. What was written and has not
+    /// arrived is lost.
+    pub fn close(&self) {
+        self.0.shared.lock().close(self.0.id);
+    }
+}
+
+/// Channels of the device are even, those of the proxy odd, as with streams of QUIC
+/// (RFC 9000 2.1).
+fn open(live: &mut Live, connection: &mut Connection) -> Option<u64> {
+    if connection.lane().is_some() {
+        let id = 2 * live.opened + u64::from(connection.is_server());
+        live.opened += 1;
+        return Some(id);
+    }
+    connection.quic().streams().open(Dir::Bi).map(u64::from)
+}
+
+fn accept(live: &mut Live, connection: &mut Connection) -> Option<u64> {
+    let server = connection.is_server();
+    let Some(lane) = connection.lane() else {
+        let id: Option<StreamId> = connection.quic().streams().accept(Dir::Bi);
+        return id.map(u64::from);
+    };
+    let theirs = |c: &u64| (c & 1 == 1) != server;
+    let new = lane
+        .channels()
+        .find(|c| theirs(c) && !live.accepted.contains(c))?;
+    // Those between stand for ours, which never come this way.
+    live.accepted.insert(new..new + 2);
+    Some(new)
+}
