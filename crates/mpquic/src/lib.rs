@@ -10,6 +10,7 @@ pub mod congestion;
 pub mod connection;
 pub mod dial;
 mod error;
+pub mod forward;
 pub mod host;
 pub mod lane;
 pub mod net;

@@ -1,0 +1,60 @@
+//! The proxy's part.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::wire::{self, Refusal};
+use crate::{Session, Stream};
+
+/// How long a device may take to say where to, and a connection to be made.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where the proxy connects to: to addresses in one of these, on any port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowed(pub Vec<IpNet>);
+
+impl Allowed {
+    fn includes(&self, to: SocketAddr) -> bool {
+        self.0.iter().any(|net| net.contains(&to.ip()))
+    }
+}
+
+/// Serves the streams of a session until it ends; connections end with it.
+pub async fn serve(session: Session, allowed: Allowed) {
+    let mut running = JoinSet::new();
+    loop {
+        tokio::select! {
+            stream = session.accept() => {
+                let Ok(stream) = stream else { return };
+                running.spawn(one(stream, allowed.clone()));
+            }
+            Some(_) = running.join_next() => {}
+        }
+    }
+}
+
+async fn one(mut stream: Stream, allowed: Allowed) {
+    let asked = timeout(PATIENCE, wire::asked(&mut stream)).await;
+    let Ok(Ok(to)) = asked else { return };
+    let connected = match allowed.includes(to) {
+        true => match timeout(PATIENCE, TcpStream::connect(to)).await {
+            Ok(Ok(tcp)) => Ok(tcp),
+            Ok(Err(e)) => Err(Refusal::of(&e)),
+            Err(_) => Err(Refusal::Unreachable),
+        },
+        false => Err(Refusal::Forbidden),
+    };
+    let outcome = connected.as_ref().map(drop).map_err(|e| *e);
+    if wire::answer(&mut stream, outcome).await.is_err() {
+        return;
+    }
+    if let Ok(mut tcp) = connected {
+        // How a connection ends is told to its own two ends.
+        let _ = super::join(&mut tcp, &mut stream).await;
+    }
+}
