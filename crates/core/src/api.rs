@@ -39,6 +39,8 @@ pub enum Engine {
     Tcp,
     /// The kernel's Multipath TCP with its in-kernel path manager.
     Mptcp,
+    /// Multipath QUIC, which this process speaks itself.
+    Mpquic,
 }
 
 /// Which end of the accesses a process is.

@@ -189,12 +189,6 @@ impl Dial {
         }
     }
 
-    /// Whether access number `i` is known to be so already.
-    pub fn is_as(&self, i: usize, up: bool, address: Option<IpAddr>) -> bool {
-        let access = &self.accesses[i];
-        (access.up, access.address) == (up, address.map(Into::into))
-    }
-
     /// The device's link of access number `i` has changed.
     pub fn link(
         &mut self,

@@ -26,7 +26,8 @@ pub use connection::{Connection, Event, Outgoing, PathInfo};
 pub use dial::{Dial, Target};
 pub use error::Error;
 pub use host::{Host, Options};
-pub use net::{Device, Proxy, Session, Stream};
+pub use net::{Device, PathChange, Proxy, Session, Stream};
+pub use noq_proto::{ClientConfig, ServerConfig};
 pub use steering::{Lane, Steering};
 
 /// Packet schedulers, and what it takes to write one.

@@ -1,5 +1,6 @@
 //! What a daemon is told: a strict TOML file, or JSON.
 
+pub(super) mod quic;
 mod raw;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,8 @@ pub struct Config {
     pub scheduler: Option<SchedulerChange>,
     /// Have weights by eBPF outlive a daemon that is killed.
     pub pin: bool,
+    /// What Multipath QUIC needs; only with that engine.
+    pub quic: Option<quic::Quic>,
     /// At the device its accesses, at the proxy those of its peer.
     pub accesses: Vec<Access>,
 }

@@ -13,9 +13,11 @@ mod engine;
 mod events;
 mod keep;
 mod kernel;
+mod kernel_api;
 mod log;
 mod manager;
 mod prober;
+mod quic;
 mod samples;
 mod serve;
 mod slow;
@@ -135,7 +137,10 @@ pub fn run_until(
         .enable_all()
         .build()
         .map_err(|e| DaemonError::Failed(format!("start the runtime: {e}")))?;
-    runtime.block_on(serve_until(role, config, read, control, stop))
+    match read.engine {
+        Kind::Mpquic => runtime.block_on(quic::serve_until(role, config, read, control, stop)),
+        _ => runtime.block_on(serve_until(role, config, read, control, stop)),
+    }
 }
 
 async fn serve_until(
@@ -151,7 +156,7 @@ async fn serve_until(
     let changes = RouteEvents::open()?;
     let kernel_events = match config.engine {
         Kind::Mptcp => Some(AsyncEvents::open()?),
-        Kind::Tcp => None,
+        Kind::Tcp | Kind::Mpquic => None,
     };
     let engine = engine::Engine::set_up(&config, role)?;
     let (manager, heard) = manager::Manager::new(role, file, config)?;

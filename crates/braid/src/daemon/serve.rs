@@ -11,12 +11,14 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use axum::{Json, Router};
-use braid_core::api::{AccessChange, ApiError, Priorities, SchedulerChange, Weights};
+use braid_core::api::{
+    AccessChange, AccessStatus, ApiError, Connections, Counters, Events, Priorities,
+    SchedulerChange, Status, Weights,
+};
 use serde::Deserialize;
 use tokio::net::UnixListener;
 
 use super::DaemonError;
-use super::state::State;
 
 /// Listens at `path`. What a dead end left there is replaced.
 pub(super) fn listen(path: &Path) -> Result<UnixListener, DaemonError> {
@@ -46,29 +48,58 @@ pub(super) fn listen(path: &Path) -> Result<UnixListener, DaemonError> {
     })
 }
 
+/// What the API asks of an engine.
+pub(super) trait Api: Send + Sync + 'static {
+    fn status(&self) -> impl Future<Output = Result<Status, DaemonError>> + Send;
+    fn connections(&self) -> Result<Connections, DaemonError>;
+    fn counters(&self) -> Result<Counters, DaemonError>;
+    fn events(&self, after: u64) -> Events;
+    fn change(
+        &self,
+        access: &str,
+        change: AccessChange,
+    ) -> impl Future<Output = Result<AccessStatus, DaemonError>> + Send;
+    fn schedule(
+        &self,
+        change: &SchedulerChange,
+    ) -> impl Future<Output = Result<SchedulerChange, DaemonError>> + Send;
+    fn prioritise(
+        &self,
+        order: &Priorities,
+    ) -> impl Future<Output = Result<Priorities, DaemonError>> + Send;
+    fn weigh(&self, weights: &Weights)
+    -> impl Future<Output = Result<Weights, DaemonError>> + Send;
+    /// `None` gives the connection those of all.
+    fn weigh_connection(
+        &self,
+        token: &str,
+        weights: Option<&Weights>,
+    ) -> impl Future<Output = Result<Weights, DaemonError>> + Send;
+}
+
 /// The routes of the API.
-pub(super) fn routes(state: Arc<State>) -> Router {
+pub(super) fn routes<S: Api>(state: Arc<S>) -> Router {
     Router::new()
         .route(
             "/v1/status",
-            get(async |Shared(s): Shared<Arc<State>>| answer(s.status().await)),
+            get(async |Shared(s): Shared<Arc<S>>| answer(s.status().await)),
         )
         .route(
             "/v1/connections",
-            get(async |Shared(s): Shared<Arc<State>>| answer(s.connections())),
+            get(async |Shared(s): Shared<Arc<S>>| answer(s.connections())),
         )
         .route(
             "/v1/counters",
-            get(async |Shared(s): Shared<Arc<State>>| answer(s.counters())),
+            get(async |Shared(s): Shared<Arc<S>>| answer(s.counters())),
         )
-        .route("/v1/events", get(events))
-        .route("/v1/accesses/{name}", put(change))
-        .route("/v1/scheduler", put(schedule))
-        .route("/v1/priorities", put(prioritise))
-        .route("/v1/weights", put(weigh))
+        .route("/v1/events", get(events::<S>))
+        .route("/v1/accesses/{name}", put(change::<S>))
+        .route("/v1/scheduler", put(schedule::<S>))
+        .route("/v1/priorities", put(prioritise::<S>))
+        .route("/v1/weights", put(weigh::<S>))
         .route(
             "/v1/connections/{token}/weights",
-            put(weigh_one).delete(reset_one),
+            put(weigh_one::<S>).delete(reset_one::<S>),
         )
         .fallback(async || refuse(StatusCode::NOT_FOUND, "no such request".into()))
         .with_state(state)
@@ -81,8 +112,8 @@ struct After {
     after: u64,
 }
 
-async fn events(
-    Shared(state): Shared<Arc<State>>,
+async fn events<S: Api>(
+    Shared(state): Shared<Arc<S>>,
     query: Result<Query<After>, axum::extract::rejection::QueryRejection>,
 ) -> Response {
     match query {
@@ -91,60 +122,53 @@ async fn events(
     }
 }
 
-async fn change(
-    Shared(state): Shared<Arc<State>>,
+/// What a request brings.
+type Body<T> = Result<Json<T>, JsonRejection>;
+
+async fn change<S: Api>(
+    Shared(s): Shared<Arc<S>>,
     UrlPath(name): UrlPath<String>,
-    body: Result<Json<AccessChange>, JsonRejection>,
+    body: Body<AccessChange>,
 ) -> Response {
     match body {
-        Ok(Json(change)) => answer(state.change(&name, change).await),
+        Ok(Json(change)) => answer(s.change(&name, change).await),
+        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+    }
+}
+async fn schedule<S: Api>(Shared(s): Shared<Arc<S>>, body: Body<SchedulerChange>) -> Response {
+    match body {
+        Ok(Json(v)) => answer(s.schedule(&v).await),
         Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
     }
 }
 
-async fn schedule(
-    Shared(state): Shared<Arc<State>>,
-    body: Result<Json<SchedulerChange>, JsonRejection>,
-) -> Response {
+async fn prioritise<S: Api>(Shared(s): Shared<Arc<S>>, body: Body<Priorities>) -> Response {
     match body {
-        Ok(Json(change)) => answer(state.schedule(&change).await),
+        Ok(Json(v)) => answer(s.prioritise(&v).await),
         Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
     }
 }
 
-async fn prioritise(
-    Shared(state): Shared<Arc<State>>,
-    body: Result<Json<Priorities>, JsonRejection>,
-) -> Response {
+async fn weigh<S: Api>(Shared(s): Shared<Arc<S>>, body: Body<Weights>) -> Response {
     match body {
-        Ok(Json(order)) => answer(state.prioritise(&order).await),
+        Ok(Json(v)) => answer(s.weigh(&v).await),
         Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
     }
 }
 
-async fn weigh(
-    Shared(state): Shared<Arc<State>>,
-    body: Result<Json<Weights>, JsonRejection>,
-) -> Response {
-    match body {
-        Ok(Json(weights)) => answer(state.weigh(&weights).await),
-        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
-    }
-}
-
-async fn weigh_one(
-    Shared(state): Shared<Arc<State>>,
+async fn weigh_one<S: Api>(
+    Shared(s): Shared<Arc<S>>,
     UrlPath(token): UrlPath<String>,
-    body: Result<Json<Weights>, JsonRejection>,
+    body: Body<Weights>,
 ) -> Response {
     match body {
-        Ok(Json(weights)) => answer(state.weigh_connection(&token, Some(&weights)).await),
+        Ok(Json(v)) => answer(s.weigh_connection(&token, Some(&v)).await),
         Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
     }
 }
 
-async fn reset_one(Shared(state): Shared<Arc<State>>, UrlPath(token): UrlPath<String>) -> Response {
-    answer(state.weigh_connection(&token, None).await)
+async fn reset_one<S: Api>(Shared(s): Shared<Arc<S>>, UrlPath(token): UrlPath<String>) -> Response {
+    answer(s.weigh_connection(&token, None).await)
 }
 
 fn answer<T: serde::Serialize>(result: Result<T, DaemonError>) -> Response {

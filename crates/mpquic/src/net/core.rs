@@ -354,14 +354,6 @@ impl Core {
         }
     }
 
-    /// Whether access number `i` is known to be so already.
-    pub(super) fn is_as(&self, i: usize, up: bool, address: Option<IpAddr>) -> bool {
-        match &self.end {
-            End::Device { dial: Some(dial) } => dial.is_as(i, up, address),
-            _ => false,
-        }
-    }
-
     /// Ends everything, as the task cannot go on.
     pub(super) fn give_up(&mut self, why: io::Error) {
         self.failed = Some(Error::Io {

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use noq_proto::{ClientConfig, EndpointConfig};
@@ -24,6 +24,8 @@ use crate::{Access, Dial, Error, Host, Options, Target};
 pub struct Device {
     shared: Shared,
     uplinks: Arc<Vec<Uplink>>,
+    /// What the links are, and whether they may be used.
+    links: Arc<Mutex<Vec<(State, bool)>>>,
 }
 
 impl std::fmt::Debug for Device {
@@ -97,12 +99,14 @@ impl Device {
             }
         }
         let mut ports = Vec::new();
+        let mut states = Vec::new();
         for (a, u) in accesses.iter().zip(&uplinks) {
             let now = State {
                 up: a.up,
                 address: a.address.map(|n| n.addr()),
             };
             ports.push(u.port(now).map_err(|e| bind_failed(&u.name, e))?);
+            states.push(now);
         }
         let mut host = Host::new(EndpointConfig::default());
         let target = Target {
@@ -127,6 +131,7 @@ impl Device {
         let device = Self {
             shared: shared.clone(),
             uplinks: Arc::new(uplinks),
+            links: Arc::new(Mutex::new(states.into_iter().map(|s| (s, true)).collect())),
         };
         // Ends the task also where the caller stops waiting.
         let left = Leave(shared.clone());
@@ -156,17 +161,56 @@ impl Device {
     /// [`Error::UnknownAccess`], and [`Error::Io`] where no socket can be had at that
     /// address: the access is down then.
     pub fn link(&self, access: &str, up: bool, address: Option<IpAddr>) -> Result<(), Error> {
-        let Some(i) = self.uplinks.iter().position(|u| u.name == access) else {
-            let known: Vec<&str> = self.uplinks.iter().map(|u| u.name.as_str()).collect();
-            return Err(Error::UnknownAccess {
-                name: access.to_owned(),
-                known: known.join(", "),
-            });
-        };
-        self.change(i, State { up, address })
+        let i = self.find(access)?;
+        self.change(i, |link| link.0 = State { up, address })
     }
 
-    fn change(&self, i: usize, now: State) -> Result<(), Error> {
+    /// Uses an access, or leaves it out whatever its link is.
+    ///
+    /// # Errors
+    /// As [`Device::link`].
+    pub fn enable(&self, access: &str, enabled: bool) -> Result<(), Error> {
+        let i = self.find(access)?;
+        self.change(i, |link| link.1 = enabled)
+    }
+
+    /// Whether the link of an access is up, and its address there.
+    ///
+    /// # Errors
+    /// [`Error::UnknownAccess`].
+    pub fn link_of(&self, access: &str) -> Result<(bool, Option<IpAddr>), Error> {
+        let i = self.find(access)?;
+        let (state, _) = self.links.lock().unwrap_or_else(PoisonError::into_inner)[i];
+        Ok((state.up, state.address))
+    }
+
+    fn find(&self, access: &str) -> Result<usize, Error> {
+        let found = self.uplinks.iter().position(|u| u.name == access);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = self.uplinks.iter().map(|u| u.name.as_str()).collect();
+            Error::UnknownAccess {
+                name: access.to_owned(),
+                known: known.join(", "),
+            }
+        })
+    }
+
+    /// Changes what is known of a link; its socket is another if that makes a difference.
+    fn change(&self, i: usize, change: impl FnOnce(&mut (State, bool))) -> Result<(), Error> {
+        let now = {
+            let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+            let used = |(state, enabled): (State, bool)| State {
+                up: state.up && enabled,
+                ..state
+            };
+            let before = used(links[i]);
+            change(&mut links[i]);
+            let now = used(links[i]);
+            if now == before {
+                return Ok(());
+            }
+            now
+        };
         let uplink = &self.uplinks[i];
         let (port, result) = match uplink.port(now) {
             Ok(port) => (port, Ok(())),
@@ -204,26 +248,16 @@ async fn connected(shared: &Shared) -> Result<Session, Error> {
 
 /// Follows the interfaces for as long as it is let.
 async fn follow(mut watch: Watch, device: Device) {
-    let mut known: Vec<Option<State>> = device.uplinks.iter().map(|_| None).collect();
     loop {
         let Ok(links) = watch.links().await else {
             return;
         };
-        for (i, (u, before)) in device.uplinks.iter().zip(&mut known).enumerate() {
-            let Some(interface) = &u.interface else {
-                continue;
-            };
-            let now = state(&links, interface, u.v4, u.address);
-            let first = before.is_none();
-            if before.replace(now) == Some(now) {
-                continue;
+        for (i, u) in device.uplinks.iter().enumerate() {
+            if let Some(interface) = &u.interface {
+                let now = state(&links, interface, u.v4, u.address);
+                // An address that is gone again is followed by the event that tells so.
+                let _ = device.change(i, |link| link.0 = now);
             }
-            // The first time tells what the accesses were made with, mostly.
-            if first && device.shared.lock().is_as(i, now.up, now.address) {
-                continue;
-            }
-            // An address that is gone again is followed by the event that tells so.
-            let _ = device.change(i, now);
         }
         if watch.changed().await.is_err() {
             return;

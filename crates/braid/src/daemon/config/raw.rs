@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use ipnet::IpNet;
 use serde::Deserialize;
 
+use super::quic::{self, Quic, RawQuic};
 use super::{Access, Buffers, Config, Manager, Probe};
 
 #[derive(Deserialize)]
@@ -29,6 +30,8 @@ struct RawConfig {
     scheduler: Option<RawScheduler>,
     #[serde(default)]
     access: IndexMap<String, RawAccess>,
+    #[serde(default)]
+    mpquic: Option<RawQuic>,
 }
 
 #[derive(Deserialize)]
@@ -84,17 +87,20 @@ struct RawScheduler {
 }
 
 impl RawScheduler {
-    /// `None` if it says nothing about how to schedule.
-    fn change(self) -> Option<SchedulerChange> {
-        let only_pin = self.pin.is_some();
-        let change = SchedulerChange {
-            name: self.name,
+    fn change(&self) -> SchedulerChange {
+        SchedulerChange {
+            name: self.name.clone(),
             wrr_mode: self.wrr_mode,
             num_segments: self.num_segments,
             opportunistic: self.opportunistic,
             penalise: self.penalise,
-        };
-        (!only_pin || change != SchedulerChange::default()).then_some(change)
+        }
+    }
+
+    /// `None` if it says nothing about how to schedule.
+    fn said(&self) -> Option<SchedulerChange> {
+        let change = self.change();
+        (self.pin.is_none() || change != SchedulerChange::default()).then_some(change)
     }
 }
 
@@ -124,12 +130,12 @@ fn other() -> AccessKind {
 }
 
 /// What is wrong, and at which key.
-struct Problem {
+pub(super) struct Problem {
     path: Vec<String>,
     what: String,
 }
 
-fn problem(path: &[&str], what: impl Into<String>) -> Problem {
+pub(super) fn problem(path: &[&str], what: impl Into<String>) -> Problem {
     Problem {
         path: path.iter().map(|s| (*s).to_owned()).collect(),
         what: what.into(),
@@ -205,8 +211,19 @@ fn check(raw: RawConfig, role: Role) -> Result<Config, Problem> {
     for (name, a) in raw.access {
         accesses.push(access(&name, a, role, &accesses)?);
     }
+    let quic = quic(raw.engine, raw.mpquic, role)?;
+    let scheduler = raw.scheduler.as_ref();
+    if let (Some(quic), Some(change)) = (&quic, scheduler) {
+        let before = quic::default_steering(quic.reinject);
+        quic::steering(&change.change(), &before, quic.lane)
+            .map_err(|what| problem(&["scheduler", "name"], what))?;
+    }
+    if quic.is_some() {
+        names_only(&accesses, &proxy, role)?;
+    }
     Ok(Config {
         engine: raw.engine,
+        quic,
         proxy,
         manager: Manager {
             recover: m.recover,
@@ -220,9 +237,38 @@ fn check(raw: RawConfig, role: Role) -> Result<Config, Problem> {
         probe: raw.probe,
         buffers: raw.buffers,
         pin: raw.scheduler.as_ref().and_then(|s| s.pin).unwrap_or(true),
-        scheduler: raw.scheduler.and_then(RawScheduler::change),
+        scheduler: raw.scheduler.as_ref().and_then(RawScheduler::said),
         accesses,
     })
+}
+
+fn quic(engine: Engine, raw: Option<RawQuic>, role: Role) -> Result<Option<Quic>, Problem> {
+    match (engine, raw) {
+        (Engine::Mpquic, raw) => quic::check(raw.unwrap_or_default(), role).map(Some),
+        (_, Some(_)) => Err(problem(
+            &["mpquic"],
+            "only engine = \"mpquic\" has [mpquic]",
+        )),
+        (_, None) => Ok(None),
+    }
+}
+
+/// What Multipath QUIC cannot do yet.
+fn names_only(accesses: &[Access], proxy: &[IpAddr], role: Role) -> Result<(), Problem> {
+    if proxy.is_empty() {
+        return Err(problem(
+            &["proxy"],
+            "Multipath QUIC needs the proxy's address: proxy = \"ADDRESS\"",
+        ));
+    }
+    let pattern = |a: &&Access| a.interface.as_ref().is_some_and(|p| !p.is_name());
+    match accesses.iter().find(pattern) {
+        Some(a) if role == Role::Device => Err(problem(
+            &["access", &a.name, "interface"],
+            "Multipath QUIC follows one interface of each access: give its whole name",
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn access(name: &str, a: RawAccess, role: Role, before: &[Access]) -> Result<Access, Problem> {
@@ -313,7 +359,7 @@ fn access(name: &str, a: RawAccess, role: Role, before: &[Access]) -> Result<Acc
     })
 }
 
-fn net(s: &str) -> Option<IpNet> {
+pub(super) fn net(s: &str) -> Option<IpNet> {
     s.parse()
         .ok()
         .or_else(|| s.parse::<IpAddr>().ok().map(IpNet::from))

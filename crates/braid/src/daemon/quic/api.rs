@@ -1,0 +1,251 @@
+//! The control API of the engine `mpquic`.
+
+use braid_core::api::{
+    AccessAddress, AccessChange, AccessState, AccessStatus, Connections, Counters, Engine,
+    EventKind, Events, Priorities, Role, SchedulerChange, Status, Weights,
+};
+use braid_mpquic::{PathInfo, Session};
+
+use super::state::State;
+use super::told::{self, Traffic};
+use crate::daemon::DaemonError;
+use crate::daemon::config;
+use crate::daemon::serve::Api;
+use crate::daemon::state::{lock, no_access, now};
+
+type Result<T> = std::result::Result<T, DaemonError>;
+
+impl State {
+    fn paths(&self) -> Vec<(u32, Vec<PathInfo>)> {
+        let sessions: Vec<(u32, Session)> = {
+            let all = lock(&self.sessions);
+            all.iter().map(|(t, s)| (*t, s.clone())).collect()
+        };
+        let paths = |(t, s): (u32, Session)| Some((t, s.paths().ok()?));
+        sessions.into_iter().filter_map(paths).collect()
+    }
+
+    fn find(&self, name: &str) -> Result<usize> {
+        let config = lock(&self.config);
+        let found = config.accesses.iter().position(|a| a.name == name);
+        found.ok_or_else(|| DaemonError::Unknown(no_access(&config.accesses, name)))
+    }
+
+    fn accesses(&self) -> Vec<AccessStatus> {
+        let paths = self.paths();
+        let traffic = lock(&self.rates).traffic(&paths, now());
+        let all = lock(&self.config).accesses.clone();
+        let one = |(i, a)| self.access(i, a, traffic.get(&a.name).cloned().unwrap_or_default());
+        all.iter().enumerate().map(one).collect()
+    }
+
+    fn access(&self, i: usize, a: &config::Access, traffic: Traffic) -> AccessStatus {
+        let (own, enabled) = {
+            let steered = lock(&self.steered);
+            let enabled = !steered.disabled.contains(&a.name);
+            (steered.accesses[i].clone(), enabled)
+        };
+        let device = self.role == Role::Device;
+        let link = match &*lock(&self.device) {
+            Some(d) => d.link_of(&a.name).unwrap_or((false, None)),
+            None => (!device, None),
+        };
+        let connected = !lock(&self.sessions).is_empty();
+        let (state, why) = judge(device, connected, enabled, link, own.backup, &traffic);
+        let address = link.1.or(a.address.map(|n| n.addr()));
+        let interface = a.interface.as_ref().map(ToString::to_string);
+        AccessStatus {
+            name: a.name.clone(),
+            kind: a.kind,
+            address,
+            interface: interface.clone(),
+            ifindex: None,
+            up: link.0,
+            has_address: !device || link.1.is_some(),
+            enabled,
+            backup: own.backup,
+            weight: Some(own.weight),
+            priority: u16::try_from(own.priority).ok().filter(|p| *p > 0),
+            endpoint_id: None,
+            state,
+            why: why.to_owned(),
+            note: None,
+            addresses: link
+                .1
+                .map(|address| AccessAddress {
+                    address,
+                    interface,
+                    endpoint_id: None,
+                })
+                .into_iter()
+                .collect(),
+            srtt_ms: traffic.srtt_ms,
+            probe_rtt_ms: None,
+            loss: traffic.loss,
+            rate_mbps: traffic.rate_mbps,
+            subflows: traffic.paths,
+        }
+    }
+}
+
+/// Whether an access is used, and if not, why.
+fn judge(
+    device: bool,
+    connected: bool,
+    enabled: bool,
+    link: (bool, Option<std::net::IpAddr>),
+    backup: bool,
+    traffic: &Traffic,
+) -> (AccessState, &'static str) {
+    match traffic {
+        _ if !enabled => (AccessState::Ignored, "left out by a request"),
+        t if t.usable > 0 && backup => (AccessState::Backup, "used when no other access is"),
+        t if t.usable > 0 => (AccessState::Active, "a path on it carries data"),
+        _ if device && !connected => (AccessState::Down, "there is no session with the proxy"),
+        _ if !connected => (AccessState::Down, "no device is connected"),
+        t if t.paths > 0 => (AccessState::Silent, "nothing comes back on its path"),
+        _ if device && link.1.is_none() => (AccessState::NoAddress, "it has no address"),
+        _ if device && !link.0 => (AccessState::Down, "its link is down"),
+        _ => (
+            AccessState::Silent,
+            "it has no path: attempts to open one get no answer",
+        ),
+    }
+}
+
+impl Api for State {
+    async fn status(&self) -> Result<Status> {
+        Ok(Status {
+            role: self.role,
+            engine: Engine::Mpquic,
+            t_ns: now(),
+            accesses: self.accesses(),
+            limits: None,
+            scheduler: Some(lock(&self.steered).steering.scheduler.clone()),
+            default_congestion_control: self.quic.cc.clone(),
+            recover: true,
+            ignored: Vec::new(),
+            config_error: lock(&self.config_error).clone(),
+            notes: lock(&self.notes).clone(),
+        })
+    }
+
+    fn connections(&self) -> Result<Connections> {
+        let begun = std::time::Instant::now();
+        let of =
+            |(token, paths): &(u32, Vec<PathInfo>)| told::connection(*token, paths, &self.quic.cc);
+        let connections = self.paths().iter().map(of).collect();
+        Ok(Connections {
+            t_ns: now(),
+            took_us: u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX),
+            connections,
+        })
+    }
+
+    /// The kernel counts nothing of this engine.
+    fn counters(&self) -> Result<Counters> {
+        Ok(Counters {
+            t_ns: now(),
+            ..Counters::default()
+        })
+    }
+
+    fn events(&self, after: u64) -> Events {
+        lock(&self.log).after(after)
+    }
+
+    async fn change(&self, name: &str, change: AccessChange) -> Result<AccessStatus> {
+        let i = self.find(name)?;
+        if self.role == Role::Proxy {
+            return Err(DaemonError::Refused(format!(
+                "access \"{name}\": its use is changed at the device"
+            )));
+        }
+        if let Some(enabled) = change.enabled {
+            {
+                let mut steered = lock(&self.steered);
+                steered.disabled.retain(|n| n != name);
+                if !enabled {
+                    steered.disabled.push(name.to_owned());
+                }
+            }
+            if let Some(device) = &*lock(&self.device) {
+                device
+                    .enable(name, enabled)
+                    .map_err(|e| DaemonError::Refused(e.to_string()))?;
+            }
+        }
+        if let Some(backup) = change.backup {
+            lock(&self.steered).accesses[i].backup = backup;
+            self.steer_all()?;
+        }
+        let status = self.accesses().swap_remove(i);
+        let what = EventKind::AccessChanged {
+            enabled: status.enabled,
+            backup: status.backup,
+        };
+        self.log(Some(name.to_owned()), what);
+        Ok(status)
+    }
+
+    async fn schedule(&self, change: &SchedulerChange) -> Result<SchedulerChange> {
+        Self::schedule(self, change)
+    }
+
+    /// The order counts for the schedulers that have one, `active-standby` and
+    /// `priority-based`.
+    async fn prioritise(&self, order: &Priorities) -> Result<Priorities> {
+        for name in order.0.keys() {
+            self.find(name)?;
+        }
+        let now = {
+            let mut steered = lock(&self.steered);
+            for a in &mut steered.accesses {
+                if let Some(place) = order.0.get(&a.name) {
+                    a.priority = place.unwrap_or(0).into();
+                }
+            }
+            let place = |p: u32| u16::try_from(p).ok().filter(|p| *p > 0);
+            let all = steered.accesses.iter();
+            Priorities(all.map(|a| (a.name.clone(), place(a.priority))).collect())
+        };
+        self.steer_all()?;
+        Ok(now)
+    }
+
+    async fn weigh(&self, weights: &Weights) -> Result<Weights> {
+        for (name, weight) in &weights.0 {
+            self.find(name)?;
+            if !weight.is_finite() || *weight < 0.0 {
+                return Err(DaemonError::Refused(format!(
+                    "access \"{name}\": a weight is 0 or more"
+                )));
+            }
+        }
+        let now = {
+            let mut steered = lock(&self.steered);
+            let mut new = steered.accesses.clone();
+            for a in &mut new {
+                a.weight = weights.0.get(&a.name).copied().unwrap_or(a.weight);
+            }
+            if !new.iter().any(|a| a.weight > 0.0) {
+                return Err(DaemonError::Refused(
+                    "no access would have a weight above 0".to_owned(),
+                ));
+            }
+            steered.accesses = new;
+            let all = steered.accesses.iter();
+            Weights(all.map(|a| (a.name.clone(), a.weight)).collect())
+        };
+        self.steer_all()?;
+        Ok(now)
+    }
+
+    async fn weigh_connection(&self, token: &str, weights: Option<&Weights>) -> Result<Weights> {
+        let _ = weights;
+        Err(DaemonError::Refused(format!(
+            "session {token}: with Multipath QUIC weights hold for all sessions: leave out \
+             --connection"
+        )))
+    }
+}

@@ -1,0 +1,42 @@
+//! Who this end is, and whom it trusts.
+
+use std::fs;
+
+use braid_mpquic::tls::{self, Devices, Identity, Trust};
+
+use crate::daemon::DaemonError;
+use crate::daemon::config::quic::{Quic, Who};
+
+/// Reads this end's key; makes it, where it is ours to make and is not there.
+pub(super) fn identity(config: &Quic) -> Result<Identity, DaemonError> {
+    let files = &config.identity;
+    if files.own && !files.key.exists() && !files.certificate.exists() {
+        let folder = files.key.parent();
+        if let Some(folder) = folder {
+            fs::create_dir_all(folder).map_err(|e| {
+                DaemonError::Failed(format!(
+                    "make the folder {} for this end's key: {e}: give certificate and key in \
+                     [mpquic], or make the folder",
+                    folder.display()
+                ))
+            })?;
+        }
+        return Identity::create(&config.name, &files.certificate, &files.key)
+            .map_err(|e| DaemonError::Failed(e.to_string()));
+    }
+    Identity::load(&files.certificate, &files.key).map_err(|e| DaemonError::Failed(e.to_string()))
+}
+
+pub(super) fn trust(config: &Quic) -> Result<Option<Trust>, DaemonError> {
+    Ok(match &config.trust {
+        Who::Pins(pins) => Some(Trust::Pins(pins.clone())),
+        Who::Authorities(file) => Some(Trust::Authorities(
+            tls::certificates(file).map_err(|e| DaemonError::Failed(e.to_string()))?,
+        )),
+        Who::Anyone => None,
+    })
+}
+
+pub(super) fn devices(config: &Quic) -> Result<Devices, DaemonError> {
+    Ok(trust(config)?.map_or(Devices::Anyone, Devices::Trusted))
+}

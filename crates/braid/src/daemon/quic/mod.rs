@@ -1,0 +1,48 @@
+//! The daemon of the engine `mpquic`: at the device it keeps a session with the proxy
+//! over all accesses, and forwards ports of the device over it; at the proxy it takes
+//! sessions in, and connects to where they ask for.
+
+mod api;
+mod device;
+mod keys;
+mod proxy;
+mod state;
+mod told;
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+
+use braid_core::api::Role;
+
+use super::config::Config;
+use super::{DaemonError, RemoveOnDrop, serve};
+use state::State;
+
+/// Sets up, serves and follows until `stop`.
+pub(super) async fn serve_until(
+    role: Role,
+    file: &Path,
+    config: Config,
+    control: &Path,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), DaemonError> {
+    let listener = serve::listen(control)?;
+    let _remove = RemoveOnDrop(control);
+    let state = Arc::new(State::new(role, file, config)?);
+    let engine = match role {
+        Role::Device => device::start(&state).await?,
+        Role::Proxy => proxy::start(&state)?,
+    };
+    state::reload_on_hangup(Arc::clone(&state))?;
+    let served = axum::serve(listener, serve::routes(Arc::clone(&state)));
+    let done = tokio::select! {
+        r = async { served.await } => {
+            r.map_err(|e| DaemonError::Failed(format!("serve the control socket: {e}")))
+        }
+        () = stop => Ok(()),
+    };
+    engine.abort();
+    state.close().await;
+    done
+}

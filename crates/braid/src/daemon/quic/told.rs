@@ -1,0 +1,157 @@
+//! Sessions and their paths in the words of the control API.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use braid_core::api::{Connection, EventKind, Subflow, SubflowEvent};
+use braid_mpquic::{PathChange, PathInfo};
+
+use super::state::State;
+
+/// Two readings less apart than this tell no rate.
+const LEAST_NS: u64 = 200_000_000;
+
+fn ms(d: std::time::Duration) -> f64 {
+    d.as_secs_f64() * 1e3
+}
+
+/// A session as the API tells connections: what it has no word for is zero.
+pub(super) fn connection(token: u32, paths: &[PathInfo], cc: &str) -> Connection {
+    Connection {
+        token: Some(token),
+        fallback: false,
+        inode: 0,
+        mptcp: None,
+        subflows: paths.iter().map(|p| subflow(p, cc)).collect(),
+        weights: None,
+    }
+}
+
+fn subflow(p: &PathInfo, cc: &str) -> Subflow {
+    let unspecified = match p.remote {
+        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let mtu = p.mtu.max(1);
+    Subflow {
+        access: p.access.clone(),
+        local: SocketAddr::new(p.local.unwrap_or(unspecified), 0),
+        remote: p.remote,
+        local_id: u8::try_from(p.number).unwrap_or(u8::MAX),
+        remote_id: 0,
+        state: match p.usable {
+            true => "established".to_owned(),
+            false if p.silent => "silent".to_owned(),
+            false => "validating".to_owned(),
+        },
+        backup_local: p.backup,
+        backup_remote: false,
+        fully_established: p.usable || p.silent,
+        stale: p.silent,
+        congestion_control: cc.to_owned(),
+        srtt_ms: ms(p.srtt),
+        rttvar_ms: ms(p.rttvar),
+        min_rtt_ms: p.min_rtt.map(ms),
+        rto_ms: 0.0,
+        cwnd_segments: u32::try_from(p.window / mtu).unwrap_or(u32::MAX),
+        ssthresh_segments: None,
+        mss_bytes: u32::try_from(mtu).unwrap_or(u32::MAX),
+        pacing_mbps: None,
+        delivery_mbps: 0.0,
+        delivery_app_limited: false,
+        sent_bytes: p.sent_bytes,
+        retransmitted_bytes: p.lost_packets * mtu,
+        acked_bytes: p.sent_bytes.saturating_sub(p.in_flight),
+        received_bytes: p.received_bytes,
+        notsent_bytes: 0,
+        queued_bytes: 0,
+        send_buffer_bytes: 0,
+        receive_buffer_bytes: 0,
+        retransmits: u32::try_from(p.lost_packets).unwrap_or(u32::MAX),
+        unacked_segments: u32::try_from(p.in_flight / mtu).unwrap_or(u32::MAX),
+        lost_segments: 0,
+        timeouts: 0,
+        last_sent_ms: 0,
+        last_ack_ms: 0,
+        pmtu_bytes: u32::try_from(mtu + 28).unwrap_or(u32::MAX),
+    }
+}
+
+/// Notes that a path has come or gone.
+pub(super) fn log(state: &State, change: &PathChange) {
+    let subflow = SubflowEvent {
+        token: 0,
+        local_id: 0,
+        remote_id: 0,
+        local: None,
+        remote: None,
+        backup: false,
+        error: None,
+    };
+    let what = match change.up {
+        true => EventKind::SubflowEstablished(subflow),
+        false => EventKind::SubflowClosed(subflow),
+    };
+    state.log(change.access.clone(), what);
+}
+
+/// What the paths of one access tell together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Traffic {
+    pub(super) paths: u32,
+    pub(super) usable: u32,
+    pub(super) srtt_ms: Option<f64>,
+    pub(super) loss: Option<f64>,
+    pub(super) rate_mbps: Option<f64>,
+}
+
+/// The bytes that paths had moved at one time, to tell rates from.
+#[derive(Debug, Default)]
+pub(super) struct Rates {
+    t_ns: u64,
+    moved: BTreeMap<(u32, u32), u64>,
+}
+
+impl Rates {
+    /// Sums up per access.
+    pub(super) fn traffic(
+        &mut self,
+        sessions: &[(u32, Vec<PathInfo>)],
+        t_ns: u64,
+    ) -> BTreeMap<String, Traffic> {
+        let mut all: BTreeMap<String, (Traffic, u64, u64, u64)> = BTreeMap::new();
+        let mut moved = BTreeMap::new();
+        let paths = sessions
+            .iter()
+            .flat_map(|(t, ps)| ps.iter().map(move |p| (*t, p)));
+        for (token, p) in paths {
+            let bytes = p.sent_bytes + p.received_bytes;
+            moved.insert((token, p.number), bytes);
+            let Some(name) = p.access.clone() else {
+                continue;
+            };
+            let (traffic, sent, lost, more) = all.entry(name).or_default();
+            traffic.paths += 1;
+            traffic.usable += u32::from(p.usable);
+            if !p.srtt.is_zero() {
+                let least = traffic.srtt_ms.map_or(ms(p.srtt), |s| s.min(ms(p.srtt)));
+                traffic.srtt_ms = Some(least);
+            }
+            *sent += p.sent_packets;
+            *lost += p.lost_packets;
+            let before = self.moved.get(&(token, p.number)).copied().unwrap_or(0);
+            *more += bytes.saturating_sub(before);
+        }
+        let span = t_ns.saturating_sub(self.t_ns);
+        let known = self.t_ns != 0 && span >= LEAST_NS;
+        if self.t_ns == 0 || span >= LEAST_NS {
+            *self = Self { t_ns, moved };
+        }
+        let one = |(name, (mut traffic, sent, lost, more)): (String, (Traffic, u64, u64, u64))| {
+            traffic.loss = (sent > 0).then(|| lost as f64 / sent as f64);
+            traffic.rate_mbps = known.then(|| more as f64 * 8e3 / span as f64);
+            (name, traffic)
+        };
+        all.into_iter().map(one).collect()
+    }
+}
