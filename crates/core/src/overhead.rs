@@ -15,7 +15,20 @@ pub enum Transport {
     Mptcp,
     /// UDP: 8 bytes.
     Udp,
+    /// Multipath QUIC on streams of its own: UDP, a short header with an 8-byte connection
+    /// id and a packet number of 2 bytes (RFC 9000 17.3.1), a STREAM frame that ends the
+    /// packet (type, stream, 4 bytes of offset) and the tag of the encryption (16).
+    MpquicStream,
+    /// The same on the datagram lane: a DATAGRAM frame with its length, and in it the lane's
+    /// number (path, sequence, time) and the head of its stream frame.
+    MpquicDatagram,
 }
+
+/// UDP payload of a full packet of Multipath QUIC, whatever the MTU allows beyond: what
+/// fits into 1500 bytes of IPv6 as well.
+const QUIC_PAYLOAD: u32 = 1452;
+/// Before and after the frames of a packet: flags, connection id, packet number, tag.
+const QUIC_PACKET: u32 = 1 + 8 + 2 + 16;
 
 impl Transport {
     /// Transport header and options of a data packet, in bytes.
@@ -24,6 +37,8 @@ impl Transport {
             Self::Tcp => 20 + 12,
             Self::Mptcp => 20 + 12 + 28,
             Self::Udp => 8,
+            Self::MpquicStream => 8 + QUIC_PACKET + 6,
+            Self::MpquicDatagram => 8 + QUIC_PACKET + 3 + 20,
         }
     }
 
@@ -31,6 +46,10 @@ impl Transport {
     /// `ip_header` is 20 for IPv4, 40 for IPv6.
     pub fn payload_fraction(self, mtu: u32, ip_header: u32) -> f64 {
         let headers = ip_header + self.header_bytes();
+        let mtu = match self {
+            Self::MpquicStream | Self::MpquicDatagram => mtu.min(QUIC_PAYLOAD + 8 + ip_header),
+            _ => mtu,
+        };
         f64::from(mtu.saturating_sub(headers)) / f64::from(mtu.max(1))
     }
 }

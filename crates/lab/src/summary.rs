@@ -65,6 +65,9 @@ pub struct CaseResult {
     pub engine: String,
     /// Packet scheduler.
     pub scheduler: Option<String>,
+    /// What carries the data of Multipath QUIC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<String>,
     /// Congestion control.
     pub cc: Option<String>,
     /// Weights per access.

@@ -30,7 +30,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Streams, `minrtt`, `cubic`.
+    /// The datagram lane, `minrtt`, `cubic`.
     fn default() -> Self {
         Self {
             lane: Lane::default(),

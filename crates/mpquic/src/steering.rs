@@ -1,19 +1,10 @@
 //! How a connection shares its sending among its paths.
 
+pub use braid_core::api::Lane;
 use braid_core::api::WrrMode;
 use braid_core::sched::{SCHEDULERS, Scheduler, by_name};
 
 use crate::Error;
-
-/// What carries the application's data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lane {
-    /// Streams of QUIC itself, as any peer of the same draft has them.
-    #[default]
-    Stream,
-    /// Our own sequencing inside DATAGRAM frames (RFC 9221).
-    Datagram,
-}
 
 /// The scheduler, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -46,3 +46,28 @@ impl WrrMode {
         }
     }
 }
+
+/// What carries the data of Multipath QUIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lane {
+    /// Streams of QUIC itself, as any peer of the same draft has them.
+    Stream,
+    /// Our own sequencing inside DATAGRAM frames (RFC 9221): every scheduler, and what is
+    /// lost with an access is sent again at once.
+    #[default]
+    Datagram,
+}
+
+impl Lane {
+    /// Every one.
+    pub const ALL: [Self; 2] = [Self::Stream, Self::Datagram];
+
+    /// The word that scenarios and configurations use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stream => "stream",
+            Self::Datagram => "datagram",
+        }
+    }
+}

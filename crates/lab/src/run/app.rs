@@ -1,6 +1,6 @@
 //! One end of the lab's own traffic, as a child process.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,14 +76,15 @@ impl App {
     }
 }
 
-/// Starts the server at the proxy, and when it listens the client.
+/// Starts the server at the proxy, and when it listens the client, which connects from
+/// an address and to another than the server's where that is given.
 pub(super) async fn pair(
     context: &Context<'_>,
     topology: &Topology,
     client: &Namespace,
     name: &str,
     spec: TrafficSpec,
-    local: Option<IpAddr>,
+    (local, by): (Option<IpAddr>, Option<SocketAddr>),
 ) -> Result<(App, App)> {
     let mut server = start(context, &topology.proxy, &format!("{name}-server"), &spec)?;
     let until = now() + READY;
@@ -103,6 +104,7 @@ pub(super) async fn pair(
     let spec = TrafficSpec {
         role: Role::Client,
         local,
+        address: by.unwrap_or(spec.address),
         ..spec
     };
     let client = start(context, client, &format!("{name}-client"), &spec)?;

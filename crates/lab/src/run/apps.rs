@@ -1,7 +1,7 @@
 //! The applications of a case: our own traffic or a user's command, at both
 //! ends, and what they report.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -11,6 +11,7 @@ use super::Context;
 use super::DEVICE;
 use super::app::{App, pair};
 use super::child::log_sink;
+use super::controls;
 use crate::error::LabError;
 use crate::scenario::{Case, Direction, Engine, Traffic};
 use crate::topology::{Device, Spawn, Topology};
@@ -20,7 +21,9 @@ use crate::traffic::{
 };
 
 /// Port of the measured traffic at the proxy; bystanders use the next ones.
-const PORT: u16 = 5001;
+pub(super) const PORT: u16 = 5001;
+/// Where the device's end of Multipath QUIC takes it, to be forwarded there.
+pub(super) const FORWARDED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
 
 /// What the measured traffic came to.
 pub(super) struct Traffics {
@@ -107,13 +110,15 @@ impl Apps {
             ours => {
                 let transport = match (&case.engine, ours) {
                     (_, Traffic::Cbr { udp: true, .. }) => Transport::Udp,
-                    (Engine::Tcp { .. }, _) => Transport::Tcp,
+                    // Over Multipath QUIC, the ends carry what programs send by TCP.
+                    (Engine::Tcp { .. } | Engine::Mpquic { .. }, _) => Transport::Tcp,
                     (Engine::Mptcp, _) => Transport::Mptcp,
                 };
                 let local = match &case.engine {
                     Engine::Tcp { access } => Some(address(device, access)?),
-                    Engine::Mptcp => None,
+                    Engine::Mptcp | Engine::Mpquic { .. } => None,
                 };
+                let by = controls::is_quic(case).then_some(FORWARDED);
                 let mut spec = spec(
                     ours,
                     SocketAddr::new(topology.service, PORT),
@@ -131,8 +136,15 @@ impl Apps {
                     .unwrap_or_default();
                 spec.setup += slowest * 8;
                 spec.grace += slowest * 2;
-                let (server, client) =
-                    pair(context, topology, &device.namespace, "traffic", spec, local).await?;
+                let (server, client) = pair(
+                    context,
+                    topology,
+                    &device.namespace,
+                    "traffic",
+                    spec,
+                    (local, by),
+                )
+                .await?;
                 Measured::Ours {
                     server: Box::new(server),
                     client: Box::new(client),
@@ -241,8 +253,15 @@ async fn bystanders(context: &Context<'_>, case: &Case, topology: &Topology) -> 
             spec.duration += Duration::from_secs(5);
             let first = from.accesses.first().map(|a| a.device.addr);
             let local = first.filter(|_| !b.mptcp);
-            let (server, client) =
-                pair(context, topology, &from.namespace, &name, spec, local).await?;
+            let (server, client) = pair(
+                context,
+                topology,
+                &from.namespace,
+                &name,
+                spec,
+                (local, None),
+            )
+            .await?;
             apps.extend([server, client]);
         }
     }

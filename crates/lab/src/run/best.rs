@@ -3,19 +3,20 @@
 use crate::scenario::{Case, Engine};
 use crate::summary::CaseResult;
 
-/// Sets the best single path of every multipath result: plain TCP in the same
-/// variant, with the same traffic and congestion control, on one of its
-/// accesses, in this run. Repeats are compared with the same repeat.
+/// Sets the best single path of every multipath result: plain TCP, or for Multipath QUIC
+/// that on one access, too, in the same variant, with the same traffic and congestion
+/// control, on one of its accesses, in this run. Repeats are compared with the same
+/// repeat.
 pub(super) fn add_best_single(results: &mut [CaseResult], cases: &[Case]) {
     let of = |name: &str| cases.iter().find(|c| c.name == name);
     let singles: Vec<(usize, f64)> = results
         .iter()
         .enumerate()
-        .filter(|(_, r)| r.engine == "tcp" && r.failed.is_none())
+        .filter(|(_, r)| r.failed.is_none() && of(&r.name).is_some_and(|c| single(c).is_some()))
         .map(|(i, r)| (i, r.goodput_mbps))
         .collect();
     for k in 0..results.len() {
-        let Some(mine) = of(&results[k].name).filter(|c| c.engine == Engine::Mptcp) else {
+        let Some(mine) = of(&results[k].name).filter(|c| single(c).is_none()) else {
             continue;
         };
         let best = singles
@@ -27,12 +28,22 @@ pub(super) fn add_best_single(results: &mut [CaseResult], cases: &[Case]) {
                         && c.traffic == mine.traffic
                         && c.cc == mine.cc
                         && c.events == mine.events
-                        && matches!(&c.engine, Engine::Tcp { access } if mine.accesses.iter().any(|a| a.name == *access))
+                        && (c.engine == mine.engine || matches!(c.engine, Engine::Tcp { .. }))
+                        && single(c).is_some_and(|a| mine.accesses.iter().any(|m| m.name == a))
                 })
             })
             .map(|s| s.1)
             .reduce(f64::max);
         results[k].best_single_mbps = best;
+    }
+}
+
+/// The one access of a case that has one.
+fn single(case: &Case) -> Option<&str> {
+    match (&case.engine, &case.accesses[..]) {
+        (Engine::Tcp { access }, _) => Some(access),
+        (Engine::Mpquic { .. }, [only]) => Some(&only.name),
+        _ => None,
     }
 }
 

@@ -8,7 +8,7 @@ use braid_mptcp::bpf;
 use braid_mptcp::support::Support;
 use braid_mptcp::weights;
 
-use crate::scenario::Case;
+use crate::scenario::{Case, Engine};
 
 /// The scheduler of Braid's kernel that one access's backup flags amount to.
 const STANDBY: &str = "active-standby";
@@ -68,20 +68,22 @@ impl Controls {
     /// Whether a congestion control of ours stands in for the scheduler of `case`.
     pub(super) fn stands_in(&self, case: &Case) -> bool {
         let scheduler = case.scheduler.as_deref().unwrap_or("default");
-        self.support.require_scheduler(scheduler).is_err() && stands_in_for(scheduler)
+        !is_quic(case)
+            && self.support.require_scheduler(scheduler).is_err()
+            && stands_in_for(scheduler)
     }
 
     /// Whether the order of accesses, by MP_PRIO, stands in for the scheduler of
     /// `case`.
     pub(super) fn orders(&self, case: &Case) -> bool {
         let standby = case.scheduler.as_deref() == Some(STANDBY);
-        standby && self.support.require_scheduler(STANDBY).is_err()
+        !is_quic(case) && standby && self.support.require_scheduler(STANDBY).is_err()
     }
 
     /// What the kernel calls the congestion control of `case`'s sockets; `None`:
     /// that of their namespace, which is what stands in for the scheduler.
     pub(super) fn of_case<'a>(&'a self, case: &'a Case) -> Option<&'a str> {
-        if self.stands_in(case) {
+        if self.stands_in(case) || is_quic(case) {
             return None;
         }
         case.cc.as_deref().map(|cc| self.of_kernel(cc))
@@ -95,6 +97,11 @@ impl Controls {
         }
         name
     }
+}
+
+/// Whether a case leaves nothing to the kernel.
+pub(super) fn is_quic(case: &Case) -> bool {
+    matches!(case.engine, Engine::Mpquic { .. })
 }
 
 /// Whether Braid has this scheduler by eBPF.

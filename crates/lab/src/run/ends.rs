@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::Context;
 use super::DEVICE;
 use super::child::{Lines, log_sink, wait_ready, write_json};
+use super::quic;
 use crate::error::LabError;
 use crate::scenario::{Case, Direction, Engine, PathManager};
 use crate::topology::{Access, Child, Device, Namespace, Spawn, Topology};
@@ -36,6 +37,8 @@ struct Config {
     manager: Value,
     buffers: Value,
     scheduler: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mpquic: Option<Value>,
     /// In the order of preference.
     access: Map<String, Value>,
 }
@@ -77,9 +80,18 @@ impl Ends {
         let buffers = json!({ "tcp_rmem": network.tcp_rmem, "tcp_wmem": network.tcp_wmem });
         let engine = case.engine.as_str();
         let others = others(case, topology, &buffers);
-        let at_the_proxy = if others.is_empty() { engine } else { "mptcp" };
+        let keys = quic::keys(context, case)?;
+        let quic = |role| {
+            keys.as_ref()
+                .map(|k| quic::section(k, case, topology, role))
+        };
+        let at_the_proxy = match others.is_empty() || keys.is_some() {
+            true => engine,
+            false => "mptcp",
+        };
         let proxy = Config {
             engine: at_the_proxy,
+            mpquic: quic(Role::Proxy),
             proxy: topology.service,
             manager: json!({}),
             buffers: buffers.clone(),
@@ -95,6 +107,7 @@ impl Ends {
         let recover = case.path_manager == PathManager::Braid;
         let cpe = Config {
             engine,
+            mpquic: quic(Role::Device),
             proxy: topology.service,
             manager: json!({ "recover": recover, "mesh": mesh }),
             buffers: buffers.clone(),
@@ -102,9 +115,23 @@ impl Ends {
             access: at_device,
         };
         // The proxy first: it has to allow what the device will join.
+        let mut started = Vec::new();
+        if keys.is_some() && !others.is_empty() {
+            // For the bystanders; their accesses need no names there.
+            let config = Config {
+                engine: "mptcp",
+                mpquic: None,
+                proxy: topology.service,
+                manager: json!({}),
+                buffers: buffers.clone(),
+                scheduler: not_pinned(),
+                access: Map::new(),
+            };
+            let at = &topology.proxy;
+            started.push(start(context, Role::Proxy, "mptcp-proxy", at, &config).await?);
+        }
         let proxy = start(context, Role::Proxy, "proxy", &topology.proxy, &proxy).await?;
         let device = start(context, Role::Device, DEVICE, &device.namespace, &cpe).await?;
-        let mut started = Vec::new();
         for (other, config) in others {
             let at = &other.namespace;
             started.push(start(context, Role::Device, &other.name, at, &config).await?);
@@ -136,7 +163,7 @@ impl Ends {
 
     /// Sets scheduler and weights at both ends: each sends something.
     async fn schedule(&mut self, case: &Case) -> Result<()> {
-        if case.engine != Engine::Mptcp {
+        if matches!(case.engine, Engine::Tcp { .. }) {
             return Ok(());
         }
         let change = SchedulerChange {
@@ -233,6 +260,7 @@ fn others<'a>(case: &Case, topology: &'a Topology, buffers: &Value) -> Vec<(&'a 
             .collect();
         Config {
             engine: "mptcp",
+            mpquic: None,
             proxy: topology.service,
             manager: json!({ "recover": false, "mesh": "full" }),
             buffers: buffers.clone(),

@@ -17,6 +17,7 @@ mod events;
 pub mod guest;
 mod preflight;
 mod progress;
+mod quic;
 mod radio;
 #[cfg(feature = "report")]
 mod real;

@@ -2,7 +2,7 @@
 
 use braid_mptcp::support::Support;
 
-use super::controls::Controls;
+use super::controls::{Controls, is_quic};
 use crate::error::LabError;
 use crate::scenario::{Case, Engine, Scenario};
 
@@ -19,6 +19,10 @@ pub(super) fn preflight(scenario: &Scenario) -> Result<Controls, LabError> {
         support.require().map_err(missing)?;
     }
     for case in &scenario.cases {
+        if is_quic(case) {
+            // Checked as the scenario was read: nothing of it is the kernel's.
+            continue;
+        }
         if let Some(name) = &case.scheduler {
             controls.require_scheduler(name).map_err(missing)?;
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use braid_core::Time;
-use braid_core::api::Counters;
+use braid_core::api::{Counters, Lane};
 use braid_core::overhead::Transport;
 use braid_radio::emulator::api::Stats;
 
@@ -40,12 +40,22 @@ pub(super) fn blank(case: &Case, repeat: u32) -> CaseResult {
         scheduler: match &case.engine {
             Engine::Tcp { .. } => None,
             Engine::Mptcp => Some(case.scheduler.clone().unwrap_or_else(|| "default".into())),
+            Engine::Mpquic { .. } => {
+                Some(case.scheduler.clone().unwrap_or_else(|| "minrtt".into()))
+            }
         },
-        cc: case.cc.clone(),
+        lane: match &case.engine {
+            Engine::Mpquic { lane, .. } => Some(lane.as_str().into()),
+            _ => None,
+        },
+        cc: match &case.engine {
+            Engine::Mpquic { .. } => Some(case.cc.clone().unwrap_or_else(|| "cubic".into())),
+            _ => case.cc.clone(),
+        },
         weights: case.weights.clone(),
         access: match &case.engine {
             Engine::Tcp { access } => Some(access.clone()),
-            Engine::Mptcp => None,
+            Engine::Mptcp | Engine::Mpquic { .. } => None,
         },
         traffic: case.traffic.kind().into(),
         direction: case.traffic.direction().as_str().into(),
@@ -174,10 +184,19 @@ fn others(r: &mut CaseResult, i: &Inputs<'_>, from: Time, to: Time) {
 }
 
 fn fraction(i: &Inputs<'_>) -> f64 {
-    payload(i, &i.case.traffic, i.case.engine == Engine::Mptcp)
+    let transport = match (&i.case.traffic, &i.case.engine) {
+        (Traffic::Cbr { udp: true, .. }, _) => Transport::Udp,
+        (_, Engine::Tcp { .. }) => Transport::Tcp,
+        (_, Engine::Mptcp) => Transport::Mptcp,
+        (_, Engine::Mpquic { lane, .. }) => match lane {
+            Lane::Stream => Transport::MpquicStream,
+            Lane::Datagram => Transport::MpquicDatagram,
+        },
+    };
+    transport.payload_fraction(i.mtu, if i.ipv6 { 40 } else { 20 })
 }
 
-/// Payload / IP packet.
+/// Payload / IP packet of others.
 fn payload(i: &Inputs<'_>, traffic: &Traffic, mptcp: bool) -> f64 {
     let transport = match (traffic, mptcp) {
         (Traffic::Cbr { udp: true, .. }, _) => Transport::Udp,
@@ -200,7 +219,7 @@ async fn ceiling(i: &Inputs<'_>, radio: &Radio, from: Time, to: Time) -> Result<
     for access in &i.case.accesses {
         let used = match &i.case.engine {
             Engine::Tcp { access: only } => *only == access.name,
-            Engine::Mptcp => true,
+            Engine::Mptcp | Engine::Mpquic { .. } => true,
         };
         if !used {
             continue;

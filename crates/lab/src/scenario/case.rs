@@ -9,7 +9,7 @@ use serde_spanned::Spanned;
 use super::build::{Builder, no_access, unknown};
 use super::diagnostic::Problem;
 use super::raw::{RawCase, RawVariant, RawWeights};
-use super::{AccessSetup, Bystander, Case, Engine, PathManager, network, traffic};
+use super::{AccessSetup, Bystander, Case, Engine, PathManager, network, quic, traffic};
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
@@ -69,6 +69,7 @@ impl Builder<'_> {
                 "MPTCP does not carry UDP: use engine = \"tcp\" with the access that the datagrams take",
             ));
         }
+        quic::traffic(&engine, &traffic, raw)?;
         let weights = raw.weights.as_ref().map(|w| self.weights(w)).transpose()?;
         let events = self.events(&mine, duration, weights.is_some())?;
         let base_name = raw.name.get_ref().clone();
@@ -148,6 +149,7 @@ impl Builder<'_> {
                 let refusal = "plain TCP has one path and no scheduler";
                 round_robin_keys(raw, refusal)?;
                 minrtt_keys(raw, refusal)?;
+                quic::none(raw)?;
                 let Some(access) = &raw.access else {
                     return Err(Problem::at(
                         raw.engine.span(),
@@ -165,10 +167,12 @@ impl Builder<'_> {
                         "MPTCP uses all accesses: to restrict it, list `accesses = [...]`",
                     ));
                 }
+                quic::none(raw)?;
                 scheduling(raw)?;
                 Ok(Engine::Mptcp)
             }
-            _ => Err(unknown(&raw.engine, "engine", ["tcp", "mptcp"])),
+            "mpquic" => quic::engine(raw),
+            _ => Err(unknown(&raw.engine, "engine", ["tcp", "mptcp", "mpquic"])),
         }
     }
 
@@ -244,7 +248,7 @@ fn scheduling(raw: &RawCase) -> Result<(), Problem> {
     Ok(())
 }
 
-fn round_robin_keys(raw: &RawCase, refusal: &str) -> Result<(), Problem> {
+pub(super) fn round_robin_keys(raw: &RawCase, refusal: &str) -> Result<(), Problem> {
     let mode = raw.wrr_mode.as_ref().map(Spanned::span);
     match mode.or(raw.num_segments.as_ref().map(Spanned::span)) {
         Some(span) => Err(Problem::at(span, refusal)),
@@ -252,14 +256,14 @@ fn round_robin_keys(raw: &RawCase, refusal: &str) -> Result<(), Problem> {
     }
 }
 
-fn minrtt_keys(raw: &RawCase, refusal: &str) -> Result<(), Problem> {
+pub(super) fn minrtt_keys(raw: &RawCase, refusal: &str) -> Result<(), Problem> {
     match raw.opportunistic.as_ref().or(raw.penalise.as_ref()) {
         Some(given) => Err(Problem::at(given.span(), refusal)),
         None => Ok(()),
     }
 }
 
-fn wrr_mode(given: &Spanned<String>) -> Result<WrrMode, Problem> {
+pub(super) fn wrr_mode(given: &Spanned<String>) -> Result<WrrMode, Problem> {
     let all = [WrrMode::Strict, WrrMode::WorkConserving];
     let found = all.into_iter().find(|m| m.as_str() == given.get_ref());
     found.ok_or_else(|| unknown(given, "mode", all.map(WrrMode::as_str)))

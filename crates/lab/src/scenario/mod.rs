@@ -9,6 +9,7 @@ mod event;
 mod files;
 mod link;
 mod network;
+mod quic;
 mod raw;
 mod shipped;
 mod source;
@@ -20,7 +21,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use braid_core::api::WrrMode;
+use braid_core::api::{Lane, WrrMode};
 use braid_core::{AccessKind, Rate};
 use braid_radio::model::wifi::WifiSpec;
 use braid_radio::model::{LinkChange, LinkSpec};
@@ -168,6 +169,13 @@ pub enum Engine {
     },
     /// Kernel MPTCP over all accesses of the case.
     Mptcp,
+    /// Multipath QUIC over all accesses of the case.
+    Mpquic {
+        /// What carries the data.
+        lane: Lane,
+        /// Whether what blocks the receiver is sent again (datagram lane).
+        reinject: bool,
+    },
 }
 
 impl Engine {
@@ -176,6 +184,7 @@ impl Engine {
         match self {
             Self::Tcp { .. } => "tcp",
             Self::Mptcp => "mptcp",
+            Self::Mpquic { .. } => "mpquic",
         }
     }
 }

@@ -241,6 +241,8 @@ pub(super) struct RawCase {
     pub(super) opportunistic: Option<Spanned<bool>>,
     pub(super) penalise: Option<Spanned<bool>>,
     pub(super) path_manager: Option<Spanned<String>>,
+    pub(super) lane: Option<Spanned<String>>,
+    pub(super) reinject: Option<Spanned<bool>>,
     pub(super) cc: Option<Spanned<String>>,
     pub(super) weights: Option<Spanned<RawWeights>>,
     pub(super) traffic: Spanned<RawTraffic>,

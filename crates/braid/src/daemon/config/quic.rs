@@ -75,7 +75,7 @@ pub struct Forwarded {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawQuic {
     port: u16,
-    lane: RawLane,
+    lane: Lane,
     cc: String,
     reinject: bool,
     certificate: Option<PathBuf>,
@@ -92,7 +92,7 @@ impl Default for RawQuic {
     fn default() -> Self {
         Self {
             port: PORT,
-            lane: RawLane::Datagram,
+            lane: Lane::default(),
             cc: "cubic".to_owned(),
             reinject: true,
             certificate: None,
@@ -105,13 +105,6 @@ impl Default for RawQuic {
             allow: Vec::new(),
         }
     }
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum RawLane {
-    Stream,
-    Datagram,
 }
 
 pub(super) fn check(raw: RawQuic, role: Role) -> Result<Quic, Problem> {
@@ -169,10 +162,7 @@ pub(super) fn check(raw: RawQuic, role: Role) -> Result<Quic, Problem> {
     };
     Ok(Quic {
         port: raw.port,
-        lane: match raw.lane {
-            RawLane::Stream => Lane::Stream,
-            RawLane::Datagram => Lane::Datagram,
-        },
+        lane: raw.lane,
         trust: who(&raw, device)?,
         cc: raw.cc,
         reinject: raw.reinject,

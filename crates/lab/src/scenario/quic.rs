@@ -1,0 +1,111 @@
+//! The keys of a case with `engine = "mpquic"`.
+
+use braid_core::api::{Lane, WrrMode};
+use braid_mpquic::{Error, Steering, congestion};
+use serde_spanned::Spanned;
+
+use super::build::unknown;
+use super::case::{minrtt_keys, wrr_mode};
+use super::diagnostic::Problem;
+use super::raw::RawCase;
+use super::{Engine, Traffic};
+
+/// The engine, after all that a case says about it has been checked.
+pub(super) fn engine(raw: &RawCase) -> Result<Engine, Problem> {
+    if let Some(a) = &raw.access {
+        return Err(Problem::at(
+            a.span(),
+            "Multipath QUIC uses all accesses: to restrict it, list `accesses = [...]`",
+        ));
+    }
+    if let Some(n) = &raw.num_segments {
+        return Err(Problem::at(
+            n.span(),
+            "Multipath QUIC's round robin takes turns of one packet",
+        ));
+    }
+    minrtt_keys(raw, "only the kernel's \"minrtt\" has this")?;
+    let lane = match &raw.lane {
+        Some(given) => {
+            let found = Lane::ALL
+                .into_iter()
+                .find(|l| l.as_str() == given.get_ref());
+            found.ok_or_else(|| unknown(given, "lane", Lane::ALL.map(Lane::as_str)))?
+        }
+        None => Lane::default(),
+    };
+    if let Some(cc) = &raw.cc
+        && !congestion::names().any(|n| n == cc.get_ref())
+    {
+        return Err(unknown(cc, "congestion control", congestion::names()));
+    }
+    let name = raw.scheduler.as_ref().map_or("minrtt", |s| s.get_ref());
+    if !matches!(name, "rr" | "wrr")
+        && let Some(mode) = &raw.wrr_mode
+    {
+        let refusal = "only the schedulers \"rr\" and \"wrr\" have this";
+        return Err(Problem::at(mode.span(), refusal));
+    }
+    if name != "wrr"
+        && let Some(w) = &raw.weights
+    {
+        return Err(Problem::at(
+            w.span(),
+            "only the scheduler \"wrr\" has weights: add scheduler = \"wrr\"",
+        ));
+    }
+    let mode = raw.wrr_mode.as_ref().map(wrr_mode).transpose()?;
+    let steering = Steering {
+        scheduler: name.to_owned(),
+        wrr_mode: mode.unwrap_or(WrrMode::WorkConserving),
+        reinject: true,
+    };
+    if let (Err(e), Some(given)) = (steering.make(lane), &raw.scheduler) {
+        return Err(match e {
+            Error::UnknownScheduler { .. } => {
+                let known = braid_core::sched::SCHEDULERS.iter().map(|(n, _)| *n);
+                unknown(given, "scheduler", known)
+            }
+            other => Problem::at(given.span(), other.to_string()),
+        });
+    }
+    let reinject = raw.reinject.as_ref();
+    if let Some(given) = reinject.filter(|r| *r.get_ref() && lane == Lane::Stream) {
+        return Err(Problem::at(
+            given.span(),
+            "only the datagram lane sends again what blocks the receiver",
+        ));
+    }
+    Ok(Engine::Mpquic {
+        lane,
+        reinject: reinject.map_or(lane == Lane::Datagram, |r| *r.get_ref()),
+    })
+}
+
+/// Other engines have no lanes.
+pub(super) fn none(raw: &RawCase) -> Result<(), Problem> {
+    let lane = raw.lane.as_ref().map(Spanned::span);
+    match lane.or(raw.reinject.as_ref().map(Spanned::span)) {
+        Some(span) => Err(Problem::at(span, "only engine = \"mpquic\" has this")),
+        None => Ok(()),
+    }
+}
+
+/// What Multipath QUIC cannot carry before there is a tunnel.
+pub(super) fn traffic(engine: &Engine, traffic: &Traffic, raw: &RawCase) -> Result<(), Problem> {
+    if !matches!(engine, Engine::Mpquic { .. }) {
+        return Ok(());
+    }
+    let why = match traffic {
+        Traffic::Command { .. } => {
+            "a command of yours would have to run in a tunnel over Multipath QUIC, which there is \
+             not yet: use engine = \"mptcp\", or one of Braid's own kinds of traffic"
+        }
+        Traffic::Cbr { udp: true, .. } => {
+            "UDP would have to run in a tunnel over Multipath QUIC, which there is not yet: use \
+             transport = \"stream\", or engine = \"tcp\" with the access that the datagrams take"
+        }
+        _ => return Ok(()),
+    };
+    Err(Problem::at(raw.traffic.span(), why))
+}
