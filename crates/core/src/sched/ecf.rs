@@ -24,7 +24,7 @@ const BETA: f64 = 0.25;
 /// Earliest completion first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ecf {
-    waiting: bool,
+    pub(super) waiting: bool,
 }
 
 impl Ecf {
