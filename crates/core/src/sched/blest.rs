@@ -88,6 +88,10 @@ impl Scheduler for Blest {
         "blest"
     }
 
+    fn needs_flow(&self) -> bool {
+        true
+    }
+
     fn decide(&mut self, now: Time, flow: &Flow, paths: &[PathView]) -> Decision {
         let (fast, path) = match fastest_and_next(paths) {
             Ok(found) => found,

@@ -52,6 +52,10 @@ impl Scheduler for Ecf {
         "ecf"
     }
 
+    fn needs_flow(&self) -> bool {
+        true
+    }
+
     fn decide(&mut self, _now: Time, flow: &Flow, paths: &[PathView]) -> Decision {
         let (fast, path) = match fastest_and_next(paths) {
             Ok(found) => found,
