@@ -8,6 +8,8 @@
 mod assembly;
 mod credit;
 mod heard;
+#[cfg(test)]
+mod hostile;
 mod incoming;
 mod messages;
 mod outgoing;
