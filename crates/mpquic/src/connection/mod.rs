@@ -185,6 +185,12 @@ impl Connection {
         }
     }
 
+    /// How many paths there are, and slots of controllers.
+    #[cfg(test)]
+    pub(crate) fn footprint(&self) -> (usize, usize) {
+        (self.paths.len(), self.shared.lock().len())
+    }
+
     /// Whether the handshake was finished once.
     pub(crate) fn is_connected(&self) -> bool {
         self.connected
