@@ -6,6 +6,9 @@
 #include <net/tcp.h>
 #include "protocol.h"
 
+#define SCHED_DIV64(a, b) div_u64(a, b)
+#include "sched_math.h"
+
 /* The settings of one network namespace, under net.mptcp (sched_sysctl.c). */
 struct mptcp_sched_settings {
 	unsigned int num_segments;	/* quota of a turn, in segments */
@@ -67,6 +70,20 @@ static inline u32 sched_room(const struct sock *ssk)
 static inline u32 sched_srtt(const struct sock *ssk)
 {
 	return max(READ_ONCE(tcp_sk(ssk)->srtt_us) >> 3, 1U);
+}
+
+/* What BLEST and ECF know of a subflow. */
+static inline struct sched_fact sched_fact(const struct sock *ssk)
+{
+	const struct tcp_sock *tp = tcp_sk(ssk);
+
+	return (struct sched_fact){
+		.mss = max(READ_ONCE(tp->mss_cache), 1U),
+		.cwnd = tcp_snd_cwnd(tp),
+		.inflight = tcp_packets_in_flight(tp),
+		.rtt_us = sched_srtt(ssk),
+		.rttvar_us = tp->rttvar_us >> 2,
+	};
 }
 
 /* A backup subflow is for when there is no other. */

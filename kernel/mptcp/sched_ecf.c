@@ -16,39 +16,15 @@
  */
 #include "sched_braid.h"
 
-#define BETA_DIV	4	/* beta = 1 / 4 */
-
-static u64 *ecf_waiting(struct mptcp_sock *msk)
+static int *ecf_waiting(struct mptcp_sock *msk)
 {
-	return &msk->sched_priv[0];
-}
-
-/* The comparison of the paper, each side multiplied by the window. */
-static bool ecf_wait(struct mptcp_sock *msk, const struct sock *f, const struct sock *s)
-{
-	const struct tcp_sock *tf = tcp_sk(f), *ts = tcp_sk(s);
-	u64 k = div_u64(msk->write_seq - msk->snd_nxt, max(tf->mss_cache, 1U)) + 1;
-	u64 cwnd_f = tcp_snd_cwnd(tf), cwnd_s = tcp_snd_cwnd(ts);
-	u64 rtt_f = sched_srtt(f), rtt_s = sched_srtt(s);
-	u64 delta = max(tf->rttvar_us, ts->rttvar_us) >> 2;
-	u64 right = cwnd_f * (rtt_s + delta);
-
-	if (*ecf_waiting(msk))
-		right += right / BETA_DIV;
-
-	if ((cwnd_f + k) * rtt_f >= right) {
-		*ecf_waiting(msk) = 0;
-		return false;
-	}
-	if (k * rtt_s < cwnd_s * (2 * rtt_f + delta))
-		return false;
-	*ecf_waiting(msk) = 1;
-	return true;
+	return (int *)msk->sched_priv;
 }
 
 static int ecf_get_subflow(struct mptcp_sock *msk, struct mptcp_sched_data *data)
 {
 	struct mptcp_subflow_context *fast, *pick;
+	struct sched_fact f, s;
 	struct sock *ssk;
 	bool backups;
 
@@ -64,7 +40,9 @@ static int ecf_get_subflow(struct mptcp_sock *msk, struct mptcp_sched_data *data
 	ssk = mptcp_subflow_tcp_sock(pick);
 	if (pick == fast)
 		return sched_take(msk, pick, sched_room(ssk));
-	if (ecf_wait(msk, mptcp_subflow_tcp_sock(fast), ssk))
+	f = sched_fact(mptcp_subflow_tcp_sock(fast));
+	s = sched_fact(ssk);
+	if (sched_ecf_wait(ecf_waiting(msk), msk->write_seq - msk->snd_nxt, &f, &s))
 		return -EINVAL;
 	/* k is another after each segment */
 	return sched_take(msk, pick, 1);

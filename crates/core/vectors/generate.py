@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Computes the test vectors of the congestion controls with exact rationals.
+"""Computes the test vectors of congestion controls and schedulers with exact rationals.
 
 Written from the specifications alone (README.md beside this file derives each
 formula); shares nothing with the Rust, kernel C and eBPF forms it judges.
 
-    python3 crates/core/vectors/generate.py           write cc/*.json
+    python3 crates/core/vectors/generate.py           write cc/ and sched/
     python3 crates/core/vectors/generate.py --check   fail where a file differs
 """
 
@@ -13,24 +13,12 @@ import pathlib
 import sys
 from fractions import Fraction as F
 
-HERE = pathlib.Path(__file__).parent / "cc"
+HERE = pathlib.Path(__file__).parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(HERE))
 
-
-class Draw:
-    """Lehmer's generator (Park and Miller): the same draws on every machine."""
-
-    def __init__(self, seed):
-        self.state = seed
-
-    def below(self, n):
-        self.state = self.state * 48271 % 2147483647
-        return self.state % n
-
-    def spread(self, low, high):
-        """An integer whose magnitude, not its value, is uniform."""
-        bits = low.bit_length() + self.below(high.bit_length() - low.bit_length() + 1)
-        v = (1 << (bits - 1)) + self.below(1 << (bits - 1))
-        return min(max(v, low), high)
+import schedulers  # noqa: E402
+from draw import Draw  # noqa: E402
 
 
 def number(v):
@@ -265,18 +253,20 @@ def wvegas_cases():
 
 
 def main():
-    files = {
+    controls = {
         "reno": coupled(reno_ack, reno_loss, {}),
         "lia": coupled(lia_ack, lia_loss, {}),
         "olia": coupled(olia_ack, olia_loss, {"alpha": olia_alpha}),
         "balia": coupled(balia_ack, balia_loss, {"alpha": balia_alpha}),
         "wvegas": wvegas_cases(),
     }
+    files = {("cc", name): cases for name, cases in controls.items()}
+    files |= {("sched", name): cases for name, cases in schedulers.files().items()}
     stale = []
-    for name, cases in files.items():
+    for (kind, name), cases in files.items():
         lines = ",\n".join(json.dumps(c) for c in cases)
         text = f'{{"algorithm": "{name}", "cases": [\n{lines}\n]}}\n'
-        file = HERE / f"{name}.json"
+        file = HERE / kind / f"{name}.json"
         if "--check" in sys.argv[1:]:
             if not file.exists() or file.read_text() != text:
                 stale.append(str(file))

@@ -1,7 +1,7 @@
 //! One end of connections: QUIC's endpoint with ours on top, without sockets or a
 //! clock.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,10 +13,14 @@ use noq_proto::{
 };
 
 use crate::access::{self, Access};
+use crate::admission::{Verdict, admit};
 use crate::congestion::{self, Inner, Shared};
 use crate::connection::{Connection, Event, Outgoing, Parts};
 use crate::steering::{Lane, Steering};
 use crate::{Error, transport};
+
+/// Answers that wait to be sent, at most; whoever is answered so asks again.
+const MOST_ANSWERS: usize = 1024;
 
 /// What connections are made with.
 #[derive(Clone, Debug)]
@@ -54,6 +58,8 @@ pub struct Host {
     quic: Endpoint,
     listening: Option<Listening>,
     connections: BTreeMap<usize, Connection>,
+    /// Those that were taken in and had not finished the handshake when it was looked.
+    half_open: BTreeSet<usize>,
     /// Whose turn it is to send.
     turn: usize,
     /// Answers that belong to no connection.
@@ -75,13 +81,15 @@ impl Host {
             quic: Endpoint::new(Arc::new(config), None, false),
             listening: None,
             connections: BTreeMap::new(),
+            half_open: BTreeSet::new(),
             turn: 0,
             answers: VecDeque::new(),
         }
     }
 
     /// Takes connections in from now on. `accesses` are those of the peers, by the
-    /// peers' addresses.
+    /// peers' addresses. While many handshakes are under way, peers have to prove their
+    /// addresses, or are refused ([`crate::admission`]).
     ///
     /// # Errors
     /// As [`Steering::make`], and [`Error::UnknownCongestionControl`].
@@ -191,7 +199,8 @@ impl Host {
         self.receive(now, network, ecn, data);
     }
 
-    /// A UDP datagram has arrived.
+    /// A UDP datagram has arrived. `data` is best a buffer of its own: what is kept of it,
+    /// until it is read, keeps all of the buffer.
     pub fn receive(
         &mut self,
         now: Instant,
@@ -207,12 +216,37 @@ impl Host {
                 }
             }
             Some(DatagramEvent::NewConnection(incoming)) => self.accept(now, incoming),
-            Some(DatagramEvent::Response(transmit)) => self.answers.push_back((transmit, buf)),
+            Some(DatagramEvent::Response(transmit)) => self.answer(transmit, buf),
             None => {}
         }
     }
 
+    fn answer(&mut self, transmit: Transmit, buf: Vec<u8>) {
+        if self.answers.len() < MOST_ANSWERS {
+            self.answers.push_back((transmit, buf));
+        }
+    }
+
     fn accept(&mut self, now: Instant, incoming: Incoming) {
+        let connections = &self.connections;
+        let is_half_open = |k: &usize| connections.get(k).is_some_and(|c| !c.is_connected());
+        self.half_open.retain(is_half_open);
+        let mut buf = Vec::new();
+        match admit(self.half_open.len(), incoming.remote_address_validated()) {
+            Verdict::Accept => {}
+            Verdict::Retry => {
+                match self.quic.retry(incoming, &mut buf) {
+                    Ok(transmit) => self.answer(transmit, buf),
+                    Err(e) => self.quic.ignore(e.into_incoming()),
+                }
+                return;
+            }
+            Verdict::Refuse => {
+                let transmit = self.quic.refuse(incoming, &mut buf);
+                self.answer(transmit, buf);
+                return;
+            }
+        }
         let Some(l) = &self.listening else {
             self.quic.ignore(incoming);
             return;
@@ -225,7 +259,6 @@ impl Host {
             self.quic.ignore(incoming);
             return;
         };
-        let mut buf = Vec::new();
         let accepted = self
             .quic
             .accept(incoming, now, &mut buf, Some(Arc::new(config)));
@@ -243,10 +276,11 @@ impl Host {
                     now,
                 });
                 self.connections.insert(handle.0, connection);
+                self.half_open.insert(handle.0);
             }
             Err(refused) => {
                 if let Some(transmit) = refused.response {
-                    self.answers.push_back((transmit, buf));
+                    self.answer(transmit, buf);
                 }
             }
         }

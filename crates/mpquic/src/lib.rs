@@ -6,6 +6,7 @@
 //! congestion controllers of all other paths say that they have no room.
 
 pub mod access;
+pub mod admission;
 pub mod congestion;
 pub mod connection;
 pub mod dial;

@@ -29,8 +29,17 @@ impl Default for Steering {
     }
 }
 
-/// Schedulers that must know what waits, or send copies.
-const DATAGRAM_ONLY: [&str; 3] = ["redundant", "blest", "ecf"];
+/// Streams of QUIC itself tell nothing of what waits, and cannot be copied.
+fn needs_datagrams(scheduler: &dyn Scheduler) -> bool {
+    scheduler.copies() || scheduler.needs_flow()
+}
+
+/// The names of some schedulers, for messages.
+fn names(of: impl Fn(&dyn Scheduler) -> bool) -> String {
+    let all = SCHEDULERS.iter();
+    let some = all.filter(|(_, make)| of(&*make(WrrMode::Strict)));
+    some.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
 
 impl Steering {
     /// The scheduler, for a lane.
@@ -38,17 +47,15 @@ impl Steering {
     /// # Errors
     /// [`Error::UnknownScheduler`], or [`Error::NeedsDatagramLane`].
     pub fn make(&self, lane: Lane) -> Result<Box<dyn Scheduler>, Error> {
-        let names = || SCHEDULERS.iter().map(|(name, _)| *name);
         let name = &self.scheduler;
         let made = by_name(name, self.wrr_mode).ok_or_else(|| Error::UnknownScheduler {
             name: name.clone(),
-            known: names().collect::<Vec<_>>().join(", "),
+            known: names(|_| true),
         })?;
-        if lane == Lane::Stream && DATAGRAM_ONLY.contains(&made.name()) {
-            let others = names().filter(|n| !DATAGRAM_ONLY.contains(n));
+        if lane == Lane::Stream && needs_datagrams(&*made) {
             return Err(Error::NeedsDatagramLane {
                 name: name.clone(),
-                others: others.collect::<Vec<_>>().join(", "),
+                others: names(|s| !needs_datagrams(s)),
             });
         }
         Ok(made)

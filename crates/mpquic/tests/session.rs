@@ -299,7 +299,10 @@ fn messages_are_given_once_and_in_order() {
 #[test]
 fn who_is_not_trusted_is_refused_at_once() {
     let Some(w) = World::new(1) else { return };
-    let options = Options::default();
+    let options = Options {
+        lane: Lane::Stream,
+        ..Options::default()
+    };
     let (identity, pin) = identity();
     let (device, known) = self::identity();
     let devices = Devices::Trusted(Trust::Pins(vec![known]));

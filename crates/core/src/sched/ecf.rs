@@ -24,7 +24,7 @@ const BETA: f64 = 0.25;
 /// Earliest completion first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ecf {
-    waiting: bool,
+    pub(super) waiting: bool,
 }
 
 impl Ecf {
@@ -50,6 +50,10 @@ impl Ecf {
 impl Scheduler for Ecf {
     fn name(&self) -> &'static str {
         "ecf"
+    }
+
+    fn needs_flow(&self) -> bool {
+        true
     }
 
     fn decide(&mut self, _now: Time, flow: &Flow, paths: &[PathView]) -> Decision {

@@ -123,6 +123,12 @@ pub trait Scheduler: Debug + Send {
     fn copies(&self) -> bool {
         false
     }
+
+    /// Whether it decides by what the [`Flow`] says, which streams of QUIC itself do not
+    /// tell.
+    fn needs_flow(&self) -> bool {
+        false
+    }
 }
 
 /// Makes a scheduler; round robin is strict or not.

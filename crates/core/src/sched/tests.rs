@@ -6,6 +6,7 @@ use super::xlink::{Oldest, reinject};
 use super::*;
 
 mod shares;
+mod vectors;
 
 fn at(ms: u64) -> Time {
     Time::from_nanos(ms * 1_000_000)
@@ -214,14 +215,14 @@ fn copies_go_where_there_is_room_at_the_pace_of_the_fastest() {
 fn blest_spares_the_window_for_the_fast() {
     // rtts = 4: X = 1400 * (10 + 1.5) * 4 = 46 packets; the slow one would hold 3 + 1.
     let paths = [path(0, 10, 10, 10), path(1, 10, 3, 40)];
-    assert_eq!(blest::fast_bytes(&paths[0], &paths[1]), 46.0 * 1400.0);
+    assert_eq!(blest::twice_fast_bytes(&paths[0], &paths[1]), 2 * 46 * 1400);
     assert_eq!(
         choice("blest", flow(99, 49), &paths),
         Decision::Wait(Until::Room(0))
     );
     assert_eq!(sends(choice("blest", flow(99, 50), &paths)), 1);
     // With lambda at its greatest, 59.8 packets are spared.
-    let blocks = |window: u64| blest::blocks(1.3, window * 1400, &paths[0], &paths[1]);
+    let blocks = |window: u64| blest::blocks(1300, window * 1400, &paths[0], &paths[1]);
     assert!(blocks(63) && !blocks(64));
 }
 

@@ -1,4 +1,4 @@
-/* Feeds the kernel's update rules from standard input: a rule and its numbers
+/* Feeds the kernel's update rules and decisions from standard input: a rule and its numbers
  * a line, the results a line. main.rs builds and drives it.
  */
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 #include "../../../../kernel/mptcp/cc_math_lia.h"
 #include "../../../../kernel/mptcp/cc_math_olia.h"
 #include "../../../../kernel/mptcp/cc_math_wvegas.h"
+#include "../../../../kernel/mptcp/sched_math.h"
 
 static int coupled(const char *rule)
 {
@@ -70,13 +71,60 @@ static int muldiv(void)
 	return 0;
 }
 
+static int fact(struct sched_fact *p)
+{
+	return scanf("%u %u %u %u %u", &p->mss, &p->cwnd, &p->inflight, &p->rtt_us,
+		     &p->rttvar_us) != 5;
+}
+
+/* Steps of one connection; the first of each forgets the one before. */
+static int blest(void)
+{
+	static struct sched_blest b;
+	static struct sched_blest_lost lost[16];
+	struct sched_fact fast, slow;
+	unsigned int first, now, id, losses;
+	long long window;
+
+	if (scanf("%u %u %lld %u %u", &first, &now, &window, &id, &losses) != 5 ||
+	    fact(&fast) || fact(&slow) || id >= 16)
+		return 1;
+	if (first) {
+		memset(lost, 0, sizeof(lost));
+		b = (struct sched_blest){ .lambda = BLEST_ONE };
+	}
+	sched_blest_move(&b, &lost[id], losses, now, slow.rtt_us);
+	printf("%d %u %" PRIu64 "\n", sched_blest_blocks(b.lambda, window, &fast, &slow),
+	       b.lambda, (uint64_t)sched_blest_fast_bytes(&fast, &slow));
+	return 0;
+}
+
+static int ecf(void)
+{
+	static int waiting;
+	struct sched_fact f, s;
+	unsigned int first;
+	uint64_t bytes;
+	int wait;
+
+	if (scanf("%u %" SCNu64, &first, &bytes) != 2 || fact(&f) || fact(&s))
+		return 1;
+	if (first)
+		waiting = 0;
+	wait = sched_ecf_wait(&waiting, bytes, &f, &s);
+	printf("%d %d\n", wait, waiting);
+	return 0;
+}
+
 int main(void)
 {
 	char rule[16];
 
 	while (scanf("%15s", rule) == 1) {
 		int bad = !strcmp(rule, "muldiv") ? muldiv() :
-			  !strcmp(rule, "wvegas") ? wvegas() : coupled(rule);
+			  !strcmp(rule, "wvegas") ? wvegas() :
+			  !strcmp(rule, "blest") ? blest() :
+			  !strcmp(rule, "ecf") ? ecf() : coupled(rule);
 
 		if (bad) {
 			fprintf(stderr, "cannot read the numbers of %s\n", rule);

@@ -1,7 +1,9 @@
-//! The kernel's integer update rules (`kernel/mptcp/cc_math_*.h`), compiled
+//! The kernel's integer update rules (`kernel/mptcp/cc_math_*.h`) and decisions
+//! (`kernel/mptcp/sched_math.h`), compiled
 //! with the host's C compiler, against the vectors and against the Rust rules
 //! over their whole domain. Skips with a reason where there is no compiler.
 
+mod sched;
 mod vegas;
 
 use std::io::Write;

@@ -66,10 +66,7 @@ struct End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.shared.with(self.slot, |s| {
-            s.alive = false;
-            s.facts = None;
-        });
+        self.shared.end(self.slot);
     }
 }
 

@@ -1,6 +1,8 @@
 //! What the congestion controllers of one connection share: the scheduler reads the
 //! windows of its paths from it, coupled controllers those of their siblings.
 
+use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -65,25 +67,89 @@ impl Slot {
     }
 }
 
+/// Slots that have ended are left alone as long as there are no more of them: whoever has
+/// not heard yet that one has ended does not take another for it.
+const LEFT_ALONE: usize = 64;
+
 /// The slots of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    all: Vec<Slot>,
+    /// Those that have ended, the first of them in front.
+    ended: VecDeque<usize>,
+}
+
+impl Deref for Slots {
+    type Target = Vec<Slot>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.all
+    }
+}
+
+impl DerefMut for Slots {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.all
+    }
+}
+
+/// The slots of one connection, as its controllers share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shared(Arc<Mutex<Vec<Slot>>>);
+pub(crate) struct Shared(Arc<Mutex<Slots>>);
 
 impl Shared {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Slots> {
         // Nothing that is done under the lock leaves a slot half written.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new slot; its number is never used again.
+    /// A new slot. Its number may be that of one that ended long ago: a peer that moves
+    /// about, or opens and closes paths, makes no more of them than there are at a time.
     pub(super) fn add(&self, window: u64, mtu: u64) -> usize {
         let mut slots = self.lock();
-        slots.push(Slot::new(window, mtu));
+        let new = Slot::new(window, mtu);
+        if slots.ended.len() > LEFT_ALONE
+            && let Some(number) = slots.ended.pop_front()
+        {
+            slots[number] = new;
+            return number;
+        }
+        slots.push(new);
         slots.len() - 1
+    }
+
+    /// A slot has ended.
+    pub(super) fn end(&self, number: usize) {
+        let mut slots = self.lock();
+        slots[number].alive = false;
+        slots[number].facts = None;
+        slots.ended.push_back(number);
     }
 
     /// Does something with a slot.
     pub(super) fn with<T>(&self, number: usize, f: impl FnOnce(&mut Slot) -> T) -> T {
         f(&mut self.lock()[number])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_that_ended_are_used_again_later() {
+        let shared = Shared::default();
+        let lasting = shared.add(1, 1);
+        let mut last = Vec::new();
+        for n in 0..1000 {
+            let slot = shared.add(n, 1);
+            assert!(slot != lasting && !last.contains(&slot));
+            assert!(shared.with(slot, |s| s.alive && s.window == n));
+            shared.end(slot);
+            last.push(slot);
+            last.drain(..last.len().saturating_sub(LEFT_ALONE));
+        }
+        assert!(shared.lock().len() <= LEFT_ALONE + 3);
+        assert!(shared.with(lasting, |s| s.alive));
     }
 }

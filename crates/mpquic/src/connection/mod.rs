@@ -227,6 +227,17 @@ impl Connection {
         }
     }
 
+    /// How many paths there are, and slots of controllers.
+    #[cfg(test)]
+    pub(crate) fn footprint(&self) -> (usize, usize) {
+        (self.paths.len(), self.shared.lock().len())
+    }
+
+    /// Whether the handshake was finished once.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connected
+    }
+
     /// Whether it has ended and everything has been told.
     pub(crate) fn is_over(&mut self, now: Instant) -> bool {
         self.collect(now);
@@ -249,7 +260,8 @@ impl Connection {
                 self.events.push_back(Event::Connected);
             }
             Quic::ConnectionLost { reason } => self.events.push_back(Event::Lost(reason)),
-            Quic::DatagramReceived => {
+            // Once it was refused, nothing of it counts.
+            Quic::DatagramReceived if !self.quic.is_closed() => {
                 if let Err(e) = self.receive_datagrams(now) {
                     self.refuse(&e, now);
                 }

@@ -17,6 +17,11 @@ pub(super) struct Heard {
 }
 
 impl Heard {
+    /// When its newest came.
+    pub(super) fn latest(&self) -> Option<Instant> {
+        self.largest.map(|(_, at)| at)
+    }
+
     /// Notes one; says whether it came in order, or none if it came before.
     pub(super) fn take(&mut self, sequence: u64, now: Instant) -> Option<bool> {
         self.news = true;
@@ -29,7 +34,7 @@ impl Heard {
             self.largest = Some((sequence, now));
         }
         // What is older is acknowledged, or taken for lost, by now.
-        while self.have.iter().nth(MOST_RANGES).is_some() {
+        while self.have.len() > MOST_RANGES {
             let first = self.have.first().cloned()?;
             self.have.remove(first);
         }
@@ -57,5 +62,11 @@ impl Heard {
     /// It did not fit and is to be told again.
     pub(super) fn again(&mut self) {
         self.news = true;
+    }
+
+    /// Bytes of memory that it holds, at most.
+    #[cfg(test)]
+    pub(super) fn cost(&self) -> usize {
+        size_of::<Self>() + 32 + 64 * self.have.len()
     }
 }

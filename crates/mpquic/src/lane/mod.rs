@@ -5,9 +5,15 @@
 //! acknowledgements, round-trip times, loss and order are those of this lane, per path
 //! where QUIC mixes paths. Acknowledgements leave on the fastest path.
 
+mod assembly;
+mod credit;
 mod heard;
+#[cfg(test)]
+mod hostile;
 mod incoming;
+mod messages;
 mod outgoing;
+mod over;
 mod sent;
 mod stream;
 #[cfg(test)]
@@ -21,7 +27,8 @@ use bytes::{Bytes, BytesMut};
 use noq_proto::VarInt;
 
 use heard::Heard;
-use incoming::{Incoming, MOST_MESSAGE, WINDOW};
+use incoming::{Incoming, WINDOW};
+use messages::MOST_MESSAGE;
 use outgoing::Outgoing;
 pub(crate) use outgoing::Piece;
 use sent::Sent;
@@ -30,8 +37,11 @@ use wire::{Ack, Frame, HEADER, Number};
 /// The application's error code of a connection that is closed on a peer that does not
 /// keep to this protocol.
 pub(crate) const PROTOCOL_ERROR: VarInt = VarInt::from_u32(0x10);
-/// More paths of the peer than this are not listened to.
+/// More paths of the peer than this are not listened to at a time.
 const MOST_PATHS: usize = 256;
+/// A path on which nothing came for so long has ended, and another may take its place: as
+/// long as QUIC keeps a connection of which it hears nothing.
+const PATH_ENDED: Duration = Duration::from_secs(30);
 /// Datagrams after which one is acknowledged with.
 const ACK_EVERY: u32 = 20;
 /// When what found no room is tried again.
@@ -51,7 +61,7 @@ pub enum LaneError {
     /// It acknowledges what never left.
     #[error("the peer acknowledged what was never sent")]
     NeverSent,
-    /// It numbers too many paths.
+    /// It uses too many paths at a time.
     #[error("the peer uses more paths than it may")]
     ManyPaths,
 }
@@ -65,6 +75,8 @@ pub struct Lane {
     heard: BTreeMap<u32, Heard>,
     /// Channels that nobody reads any more.
     abandoned: BTreeSet<u64>,
+    /// The greatest number of a path that there has been.
+    newest: Option<u32>,
     /// Numbered datagrams since the last acknowledgement.
     unacked: u32,
     ack_at: Option<Instant>,
@@ -79,14 +91,16 @@ impl Lane {
             sent: BTreeMap::new(),
             heard: BTreeMap::new(),
             abandoned: BTreeSet::new(),
+            newest: None,
             unacked: 0,
             ack_at: None,
             clock: now,
         }
     }
 
-    /// Sends data on a channel; each end numbers its own. Returns how many bytes were
-    /// taken: fewer where its buffer is full.
+    /// Sends data on a channel. Each end numbers its own, upwards: a number that was passed
+    /// over by thousands is not used any more. Returns how many bytes were taken: fewer
+    /// where its buffer is full, none where the channel has ended.
     pub fn write(&mut self, channel: u64, data: Bytes) -> usize {
         self.outgoing.write(channel, data, WINDOW)
     }
@@ -116,8 +130,8 @@ impl Lane {
     /// The next data of a channel, in order; none if none is there now.
     pub fn read(&mut self, channel: u64) -> Option<Bytes> {
         let data = self.incoming.read(channel)?;
-        while let Some((channel, most)) = self.incoming.credit() {
-            self.outgoing.set_credit(channel, most);
+        while let Some(credit) = self.incoming.credit() {
+            self.outgoing.credit.set(credit);
         }
         Some(data)
     }
@@ -147,7 +161,11 @@ impl Lane {
 
     /// Whether a channel has been read to its end; it is forgotten then.
     pub fn ended(&mut self, channel: u64) -> bool {
-        self.incoming.ended(channel)
+        let ended = self.incoming.ended(channel);
+        if ended {
+            self.outgoing.credit.forget(channel);
+        }
+        ended
     }
 
     /// Sends a message of 1 byte to 64 kB, once: what is lost of it is not sent again.
@@ -159,7 +177,7 @@ impl Lane {
 
     /// The next message that has arrived.
     pub fn next_message(&mut self) -> Option<Bytes> {
-        self.incoming.next_message()
+        self.incoming.messages.next()
     }
 
     /// Of the latest datagram on a path, the peer's clock at its arrival less ours at its
@@ -174,7 +192,7 @@ impl Lane {
         let (number, frames) = wire::read(data)?;
         if let Some(n) = number {
             if !self.heard.contains_key(&n.path) && self.heard.len() >= MOST_PATHS {
-                return Err(LaneError::ManyPaths);
+                self.forget_ended(now)?;
             }
             let news = self.heard.entry(n.path).or_default().take(n.sequence, now);
             let Some(in_order) = news else {
@@ -197,7 +215,7 @@ impl Lane {
                     fin,
                     data,
                 } => {
-                    self.incoming.stream(channel, offset, data, fin)?;
+                    self.incoming.stream(channel, offset, &data, fin)?;
                     if self.abandoned.contains(&channel) {
                         self.throw_away(channel);
                     }
@@ -210,17 +228,31 @@ impl Lane {
                     data,
                 } => {
                     let place = (number, total, offset);
-                    self.incoming.message(place, &data, ordered, now)?;
+                    self.incoming.messages.take(place, &data, ordered, now)?;
                 }
                 Frame::Ack(ack) => self.acked(&ack, now)?,
                 Frame::Credit { channel, most } => self.outgoing.credited(channel, most),
+                Frame::CreditOfAll { most } => self.outgoing.credited_all(most),
             }
         }
         Ok(())
     }
 
+    /// Makes room for another path of the peer.
+    fn forget_ended(&mut self, now: Instant) -> Result<(), LaneError> {
+        let ended = |h: &Heard| h.latest().is_none_or(|at| at + PATH_ENDED <= now);
+        self.heard.retain(|_, h| !ended(h));
+        match self.heard.len() < MOST_PATHS {
+            true => Ok(()),
+            false => Err(LaneError::ManyPaths),
+        }
+    }
+
     fn acked(&mut self, ack: &Ack, now: Instant) -> Result<(), LaneError> {
         let clock = wire::micros(self.clock, now);
+        if self.newest.is_none_or(|n| n < ack.path) {
+            return Err(LaneError::NeverSent);
+        }
         let Some(sent) = self.sent.get_mut(&ack.path) else {
             // Of a path that has ended.
             return Ok(());
@@ -264,6 +296,7 @@ impl Lane {
 
     fn datagram(&mut self, path: u32, frames: &[Frame], pieces: Vec<Piece>, now: Instant) -> Bytes {
         let clock = wire::micros(self.clock, now);
+        self.newest = self.newest.max(Some(path));
         let sent = self.sent.entry(path).or_default();
         let number = Number {
             path,
@@ -273,7 +306,8 @@ impl Lane {
         let mut out = BytesMut::with_capacity(1500);
         wire::begin(Some(number), &mut out);
         frames.iter().for_each(|f| f.write(&mut out));
-        sent.send(now, pieces);
+        let given_up = sent.send(now, pieces);
+        self.outgoing.lose(given_up);
         out.freeze()
     }
 
@@ -364,7 +398,10 @@ impl Lane {
     /// When [`Lane::tick`] or an acknowledgement is wanted.
     pub(crate) fn due(&self) -> Option<Instant> {
         let paths = self.sent.values().filter_map(Sent::due);
-        paths.chain(self.ack_at).chain(self.incoming.due()).min()
+        paths
+            .chain(self.ack_at)
+            .chain(self.incoming.messages.due())
+            .min()
     }
 
     /// Time has passed.
@@ -374,6 +411,14 @@ impl Lane {
                 self.outgoing.lose(sent.tick(now));
             }
         }
-        self.incoming.release(now);
+        self.incoming.messages.release(now);
+    }
+
+    /// Bytes of memory that it holds, at most.
+    #[cfg(test)]
+    pub(crate) fn cost(&self) -> usize {
+        let sent: usize = self.sent.values().map(Sent::cost).sum();
+        let heard: usize = self.heard.values().map(Heard::cost).sum();
+        self.outgoing.cost() + self.incoming.cost() + sent + heard
     }
 }

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
+use super::credit::{Credit, Credits};
+use super::incoming::ALL_WINDOW;
+use super::over::Over;
 use super::stream::Stream;
 use super::wire::{Frame, MESSAGE_HEADER, STREAM_HEADER};
 
@@ -25,8 +28,8 @@ pub(crate) enum Piece {
         len: u32,
         fin: bool,
     },
-    /// The credit of a channel, as it is then.
-    Credit { channel: u64 },
+    /// Credit that the peer was told.
+    Credit(Credit),
 }
 
 #[derive(Debug)]
@@ -38,9 +41,15 @@ struct Message {
 }
 
 /// Everything that is to be sent.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Outgoing {
     streams: BTreeMap<u64, Stream>,
+    /// Channels of which the peer has everything.
+    over: Over,
+    /// Bytes of all streams: sent once, acknowledged without a gap, and taken by the peer.
+    sent: u64,
+    acked: u64,
+    most: u64,
     messages: VecDeque<Message>,
     message_bytes: usize,
     next_message: u64,
@@ -48,15 +57,33 @@ pub(super) struct Outgoing {
     again: BTreeSet<Piece>,
     /// Bytes of them.
     again_bytes: u64,
-    /// Whose credit is to be told: the channel and how much.
-    credit: BTreeMap<u64, u64>,
-    told: BTreeSet<u64>,
+    pub(super) credit: Credits,
+}
+
+impl Default for Outgoing {
+    fn default() -> Self {
+        Self {
+            streams: BTreeMap::new(),
+            over: Over::default(),
+            sent: 0,
+            acked: 0,
+            most: ALL_WINDOW,
+            messages: VecDeque::new(),
+            message_bytes: 0,
+            next_message: 0,
+            again: BTreeSet::new(),
+            again_bytes: 0,
+            credit: Credits::default(),
+        }
+    }
 }
 
 impl Outgoing {
     /// Takes data of a stream; returns how much, which is less when its buffer is full.
     pub(super) fn write(&mut self, channel: u64, mut data: Bytes, window: u64) -> usize {
-        let s = self.stream(channel, window);
+        let Some(s) = self.stream(channel, window) else {
+            return 0;
+        };
         let room = STREAM_BUFFER.saturating_sub(s.end - s.base);
         data.truncate(usize::try_from(room).unwrap_or(usize::MAX));
         if s.finished || data.is_empty() {
@@ -68,23 +95,28 @@ impl Outgoing {
         n
     }
 
-    fn stream(&mut self, channel: u64, window: u64) -> &mut Stream {
-        self.streams.entry(channel).or_insert_with(|| Stream {
+    /// None of a channel that is over.
+    fn stream(&mut self, channel: u64, window: u64) -> Option<&mut Stream> {
+        if self.over.contains(channel) {
+            return None;
+        }
+        let new = || Stream {
             most: window,
             ..Stream::default()
-        })
+        };
+        Some(self.streams.entry(channel).or_insert_with(new))
     }
 
     /// No more data of the stream comes.
     pub(super) fn finish(&mut self, channel: u64, window: u64) {
-        self.stream(channel, window).finished = true;
+        if let Some(s) = self.stream(channel, window) {
+            s.finished = true;
+        }
     }
 
     /// Whether everything of the stream, its end included, is acknowledged.
     pub(super) fn is_done(&self, channel: u64) -> bool {
-        self.streams
-            .get(&channel)
-            .is_some_and(|s| s.fin_acked && s.base == s.end)
+        self.over.contains(channel)
     }
 
     /// Takes a message; false if there is no room for it now.
@@ -103,12 +135,6 @@ impl Outgoing {
         true
     }
 
-    /// The peer may send this much on a channel; it is to be told.
-    pub(super) fn set_credit(&mut self, channel: u64, most: u64) {
-        self.credit.insert(channel, most);
-        self.told.remove(&channel);
-    }
-
     /// The peer takes this much.
     pub(super) fn credited(&mut self, channel: u64, most: u64) {
         if let Some(s) = self.streams.get_mut(&channel) {
@@ -116,33 +142,34 @@ impl Outgoing {
         }
     }
 
+    /// The same of all channels together.
+    pub(super) fn credited_all(&mut self, most: u64) {
+        self.most = self.most.max(most);
+    }
+
     /// Bytes that wait and may be sent.
     pub(super) fn waiting(&self) -> u64 {
         let fresh: u64 = self.streams.values().map(Stream::fresh).sum();
         let fins = self.streams.values().filter(|s| s.wants_fin()).count();
-        let credits = self.credit.len() - self.told.len();
-        let small = (fins + credits) as u64;
-        fresh + self.again_bytes + small + self.message_bytes as u64
+        let small = (fins + self.credit.waiting()) as u64;
+        fresh.min(self.most - self.sent) + self.again_bytes + small + self.message_bytes as u64
     }
 
     /// Bytes from the first that is not acknowledged to the last that the peer takes.
     pub(super) fn window(&self) -> u64 {
         let of = |s: &Stream| s.most.saturating_sub(s.base);
-        self.streams.values().map(of).max().unwrap_or(u64::MAX)
+        let one = self.streams.values().map(of).max().unwrap_or(u64::MAX);
+        one.min(self.most - self.acked)
     }
 
     /// Fills a datagram of at most `room` bytes: frames, and what to send again should
     /// they be lost.
     pub(super) fn fill(&mut self, mut room: usize) -> (Vec<Frame>, Vec<Piece>) {
         let (mut frames, mut pieces) = (Vec::new(), Vec::new());
-        let channels: Vec<u64> = self.credit.keys().copied().collect();
-        for channel in channels {
-            if room > 17 && self.told.insert(channel) {
-                let most = self.credit[&channel];
-                frames.push(Frame::Credit { channel, most });
-                pieces.push(Piece::Credit { channel });
-                room -= 17;
-            }
+        while let Some((frame, piece, used)) = self.credit.next(room) {
+            frames.push(frame);
+            pieces.push(piece);
+            room -= used;
         }
         while let Some(frame) = self
             .lost(room)
@@ -165,7 +192,7 @@ impl Outgoing {
                     data.len() + STREAM_HEADER
                 }
                 Frame::Message { data, .. } => data.len() + MESSAGE_HEADER,
-                Frame::Ack(_) | Frame::Credit { .. } => 0,
+                Frame::Ack(_) | Frame::Credit { .. } | Frame::CreditOfAll { .. } => 0,
             };
             frames.push(frame);
             room = room.saturating_sub(used);
@@ -246,9 +273,10 @@ impl Outgoing {
     /// Stream data that has not been sent yet.
     fn fresh(&mut self, room: usize) -> Option<Frame> {
         let fits = room.checked_sub(STREAM_HEADER)?;
-        let has = |s: &Stream| s.fresh() > 0 || s.wants_fin();
+        let most = self.most - self.sent;
+        let has = |s: &Stream| s.fresh().min(most) > 0 || s.wants_fin();
         let (channel, s) = self.streams.iter_mut().find(|(_, s)| has(s))?;
-        let left = usize::try_from(s.fresh()).unwrap_or(usize::MAX);
+        let left = usize::try_from(s.fresh().min(most)).unwrap_or(usize::MAX);
         if left > fits && fits < LEAST {
             return None;
         }
@@ -256,6 +284,7 @@ impl Outgoing {
         let offset = s.next;
         let data = s.copy(offset, n);
         s.next += n as u64;
+        self.sent += n as u64;
         let fin = s.wants_fin();
         s.fin_sent |= fin;
         Some(Frame::Stream {
@@ -291,19 +320,31 @@ impl Outgoing {
     /// These have arrived.
     pub(super) fn acked(&mut self, pieces: &[Piece]) {
         for piece in pieces {
-            let Piece::Stream {
-                channel,
-                offset,
-                len,
-                fin,
-            } = *piece
-            else {
-                continue;
-            };
-            if let Some(s) = self.streams.get_mut(&channel) {
-                s.ack(offset, len.into());
-                s.fin_acked |= fin;
+            match *piece {
+                Piece::Stream {
+                    channel,
+                    offset,
+                    len,
+                    fin,
+                } => self.acked_stream(channel, offset, len, fin),
+                Piece::Credit(credit) => self.credit.acked(credit),
             }
+        }
+    }
+
+    fn acked_stream(&mut self, channel: u64, offset: u64, len: u32, fin: bool) {
+        let Some(s) = self.streams.get_mut(&channel) else {
+            return;
+        };
+        let base = s.base;
+        s.ack(offset, len.into());
+        s.fin_acked |= fin;
+        self.acked += s.base - base;
+        if s.fin_acked && s.base == s.end {
+            self.streams.remove(&channel);
+            let streams = &self.streams;
+            self.over
+                .insert(channel, |gap| streams.range(gap).next().is_some());
         }
     }
 
@@ -311,9 +352,7 @@ impl Outgoing {
     pub(super) fn lose(&mut self, pieces: Vec<Piece>) {
         for piece in pieces {
             match piece {
-                Piece::Credit { channel } => {
-                    self.told.remove(&channel);
-                }
+                Piece::Credit(credit) => self.credit.lost(credit),
                 Piece::Stream { channel, .. } => {
                     let s = self.streams.get(&channel);
                     if s.is_some_and(|s| s.needs(&piece)) {
@@ -322,6 +361,17 @@ impl Outgoing {
                 }
             }
         }
+    }
+
+    /// Bytes of memory that it holds, at most.
+    #[cfg(test)]
+    pub(super) fn cost(&self) -> usize {
+        let state = size_of::<Stream>() + 64;
+        let of = |s: &Stream| state + (s.end - s.base) as usize + 64 * s.acked.len();
+        let streams: usize = self.streams.values().map(of).sum();
+        let messages = self.messages.len() * size_of::<Message>() + self.message_bytes;
+        let again = self.again.len() * (size_of::<Piece>() + 16);
+        streams + messages + again + self.credit.cost() + self.over.cost()
     }
 
     fn remember(&mut self, piece: Piece) {

@@ -26,6 +26,10 @@ const SLACK: Duration = Duration::from_millis(20);
 const MANY: usize = 4;
 /// Packets that are remembered after they were taken for lost.
 const MOST_LATE: usize = 4096;
+/// Packets under way, more than any path holds: who acknowledges to QUIC and not here is not
+/// waited for.
+const MOST_UNDER_WAY: usize = 1 << 16;
+
 /// A datagram that is under way.
 #[derive(Clone, Debug)]
 struct Packet {
@@ -92,10 +96,15 @@ impl Sent {
         self.next
     }
 
-    /// The next datagram leaves with these.
-    pub(super) fn send(&mut self, now: Instant, pieces: Vec<Piece>) {
+    /// The next datagram leaves with these. Returns what is given up for it.
+    pub(super) fn send(&mut self, now: Instant, pieces: Vec<Piece>) -> Vec<Piece> {
         self.packets.insert(self.next, Packet { at: now, pieces });
         self.next += 1;
+        if self.packets.len() <= MOST_UNDER_WAY {
+            return Vec::new();
+        }
+        let oldest = self.packets.pop_first();
+        self.remember(oldest.into_iter().collect())
     }
 
     /// Smoothed round-trip time and its deviation, once known.
@@ -253,6 +262,15 @@ impl Sent {
     pub(super) fn give_up(&mut self) -> Vec<Piece> {
         let packets = std::mem::take(&mut self.packets);
         self.remember(packets.into_iter().collect())
+    }
+
+    /// Bytes of memory that it holds, at most.
+    #[cfg(test)]
+    pub(super) fn cost(&self) -> usize {
+        let one = size_of::<Packet>() + 16;
+        let pieces = |p: &Packet| one + p.pieces.capacity() * size_of::<Piece>();
+        let all = self.packets.values().chain(self.late.values());
+        all.map(pieces).sum()
     }
 
     /// The oldest under way, and since when.

@@ -7,7 +7,8 @@
 //!                                             part of a message; 4: to be given in order
 //!          | 5      path (i) largest (i) received (4 bytes) delay (i) count (i)
 //!                   first (i) [gap (i) length (i)]*          acknowledgement
-//!          | 6      channel (i) most (i)                     credit
+//!          | 6      channel (i) most (i)                     credit of a channel
+//!          | 7      most (i)                                 credit of all together
 //! ```
 //!
 //! (i) is a variable-length integer (RFC 9000 16), `path` the sender's number of a path,
@@ -77,6 +78,9 @@ pub(super) enum Frame {
         channel: u64,
         most: u64,
     },
+    CreditOfAll {
+        most: u64,
+    },
 }
 
 /// It is none of ours.
@@ -87,7 +91,7 @@ pub struct Malformed(&'static str);
 /// The greatest number that a variable-length integer takes.
 const MOST: u64 = (1 << 62) - 1;
 
-fn put(out: &mut BytesMut, value: u64) {
+pub(super) fn put(out: &mut BytesMut, value: u64) {
     let value = VarInt::from_u64(value.min(MOST)).unwrap_or(VarInt::MAX);
     value.encode(out);
 }
@@ -166,6 +170,10 @@ impl Frame {
                 put(out, *channel);
                 put(out, *most);
             }
+            Self::CreditOfAll { most } => {
+                out.put_u8(7);
+                put(out, *most);
+            }
         }
     }
 
@@ -208,6 +216,7 @@ impl Frame {
                 channel: get(buf)?,
                 most: get(buf)?,
             },
+            7 => Self::CreditOfAll { most: get(buf)? },
             _ => return Err(Malformed("an unknown frame")),
         })
     }
@@ -336,6 +345,7 @@ mod tests {
             }),
             ack().prop_map(Frame::Ack),
             (0..=MOST, 0..=MOST).prop_map(|(channel, most)| Frame::Credit { channel, most }),
+            (0..=MOST).prop_map(|most| Frame::CreditOfAll { most }),
         ]
     }
 

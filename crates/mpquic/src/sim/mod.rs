@@ -2,9 +2,12 @@
 //! same seed gives the same run to the byte.
 
 mod app;
+mod attacker;
 mod draws;
+mod hostile;
 mod null;
 mod outages;
 mod random;
 mod shares;
+mod stage;
 mod world;

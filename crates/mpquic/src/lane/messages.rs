@@ -1,0 +1,187 @@
+//! Messages that arrive on the datagram lane, each once, in order where that is wanted.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use rangemap::RangeSet;
+
+use super::assembly::Assembly;
+use super::incoming::Violation;
+
+/// The largest message.
+pub(super) const MOST_MESSAGE: u32 = 64 << 10;
+/// Messages of which parts are missing, at most.
+const MOST_PARTIAL: usize = 4096;
+/// Parts that a message may lie in, with gaps between them: ours are never so small.
+const MOST_PARTS: usize = 1024;
+/// What all messages may cost that are not taken: the oldest are given up.
+const MOST_COST: usize = 16 << 20;
+/// What a message costs beside its bytes, at most.
+const MESSAGE_COST: usize = 512;
+/// Numbers of messages that are told apart; those before are past.
+const MOST_NUMBERS: u64 = 4 * MOST_PARTIAL as u64;
+/// How long a message waits for one before it that is missing.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A message of which parts are missing.
+#[derive(Debug)]
+struct Partial {
+    parts: Assembly,
+    total: u32,
+    ordered: bool,
+}
+
+impl Partial {
+    fn cost(&self) -> usize {
+        MESSAGE_COST + self.parts.cost()
+    }
+}
+
+/// What has arrived.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    partial: BTreeMap<u64, Partial>,
+    /// Those that have been given, or given up.
+    done: RangeSet<u64>,
+    waiting: BTreeMap<u64, (Instant, Bytes)>,
+    next_ordered: u64,
+    ready: VecDeque<Bytes>,
+    /// What all of these cost.
+    held: usize,
+}
+
+fn cost(message: &Bytes) -> usize {
+    MESSAGE_COST + message.len()
+}
+
+impl Messages {
+    /// Takes a part of a message; `place` is its number, how long it is, and where the part
+    /// begins.
+    pub(super) fn take(
+        &mut self,
+        (number, total, offset): (u64, u32, u32),
+        data: &Bytes,
+        ordered: bool,
+        now: Instant,
+    ) -> Result<(), Violation> {
+        if total > MOST_MESSAGE {
+            return Err(Violation("sent a message larger than it may"));
+        }
+        if data.is_empty() {
+            return Err(Violation("sent a message without anything in it"));
+        }
+        if self.done.contains(&number) {
+            return Ok(());
+        }
+        let known = self.partial.remove(&number);
+        self.held -= known.as_ref().map_or(0, Partial::cost);
+        let mut message = known.unwrap_or_else(|| Partial {
+            parts: Assembly::default(),
+            total,
+            ordered,
+        });
+        if message.total != total {
+            return Err(Violation("said two lengths of one message"));
+        }
+        message.parts.put(0, offset.into(), data);
+        if let Some(whole) = message.parts.whole(total as usize) {
+            self.held += cost(&whole);
+            match message.ordered {
+                false => self.ready.push_back(whole),
+                true => {
+                    self.waiting.insert(number, (now, whole));
+                }
+            }
+            self.finish(number);
+        } else if message.parts.parts() > MOST_PARTS {
+            return Err(Violation("sent a message in pieces that are too small"));
+        } else {
+            self.held += message.cost();
+            self.partial.insert(number, message);
+        }
+        self.make_room();
+        self.release(now);
+        Ok(())
+    }
+
+    /// A message has been given, or given up.
+    fn finish(&mut self, number: u64) {
+        self.done.insert(number..number + 1);
+        let last = self.done.last().map_or(0, |r| r.end);
+        self.pass(last.saturating_sub(MOST_NUMBERS));
+    }
+
+    /// What comes later of those before `number` is too late.
+    fn pass(&mut self, number: u64) {
+        if number == 0 {
+            return;
+        }
+        self.done.insert(0..number);
+        while let Some(entry) = self.partial.first_entry().filter(|e| *e.key() < number) {
+            self.held -= entry.remove().cost();
+        }
+    }
+
+    /// Gives up the oldest messages where there are too many.
+    fn make_room(&mut self) {
+        while self.held > MOST_COST || self.partial.len() > MOST_PARTIAL {
+            let freed = if let Some((old, parts)) = self.partial.pop_first() {
+                self.finish(old);
+                parts.cost()
+            } else if let Some(old) = self.ready.pop_front() {
+                cost(&old)
+            } else if let Some((_, (_, old))) = self.waiting.pop_first() {
+                cost(&old)
+            } else {
+                return;
+            };
+            self.held -= freed;
+        }
+    }
+
+    /// Gives the ordered messages that need not wait (any longer).
+    pub(super) fn release(&mut self, now: Instant) {
+        while let Some(entry) = self.waiting.first_entry() {
+            let number = *entry.key();
+            let before = self.next_ordered..number;
+            let all_before = self.done.gaps(&before).next().is_none();
+            let (since, _) = entry.get();
+            if !all_before && now < *since + PATIENCE {
+                return;
+            }
+            let (_, data) = entry.remove();
+            self.pass(number + 1);
+            self.next_ordered = number + 1;
+            self.ready.push_back(data);
+        }
+    }
+
+    /// When [`Messages::release`] is wanted.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let (since, _) = self.waiting.values().next()?;
+        Some(*since + PATIENCE)
+    }
+
+    /// Whether there is a next message.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The next message.
+    pub(super) fn next(&mut self) -> Option<Bytes> {
+        let next = self.ready.pop_front()?;
+        self.held -= cost(&next);
+        Some(next)
+    }
+
+    /// Bytes of memory that it holds, at most.
+    #[cfg(test)]
+    pub(super) fn cost(&self) -> usize {
+        let partial: usize = self.partial.values().map(Partial::cost).sum();
+        let whole = self.waiting.values().map(|(_, m)| m).chain(&self.ready);
+        let held = partial + whole.map(cost).sum::<usize>();
+        assert_eq!(held, self.held, "what messages cost is counted wrong");
+        held + 64 * self.done.len()
+    }
+}
