@@ -10,7 +10,6 @@ use bytes::Bytes;
 use noq_proto::Transmit;
 
 use super::Connection;
-use super::paths::status;
 use super::transmit::{BURST, Open, burst};
 use crate::lane::{LaneError, Piece};
 use crate::transport;
@@ -196,25 +195,28 @@ impl Connection {
         let Some(lane) = &mut self.lane else {
             return;
         };
-        for p in self.paths.iter_mut().filter(|p| p.established) {
+        let mut changed = Vec::new();
+        let all = self.paths.iter_mut().enumerate();
+        for (i, p) in all.filter(|(_, p)| p.established) {
             let since = lane.suspect(p.number);
             let newest = self.shared.lock()[p.slot].newest;
             if newest > p.newest {
                 p.newest = newest;
                 lane.heard(p.number, now);
             }
-            let back = since.is_some_and(|s| newest.is_some_and(|n| n > s));
+            let back = since.is_some_and(|s| newest.is_some_and(|n| n >= s));
             if back {
                 lane.revive(p.number, now);
             }
             let held = since.is_some() && !back;
             if held != p.held {
                 p.held = held;
-                let backup = p.access.is_some_and(|i| self.accesses[i].backup);
-                let _ = self.quic.set_path_status(p.id, status(held || backup));
                 let _ = self.quic.ping_path(p.id);
-                self.outbox.stirred = true;
+                changed.push(i);
             }
+        }
+        for i in changed {
+            self.want(i, now);
         }
     }
 

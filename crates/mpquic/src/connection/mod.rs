@@ -5,6 +5,7 @@
 mod datagrams;
 mod info;
 mod paths;
+mod status;
 mod transmit;
 
 use std::collections::VecDeque;
@@ -189,12 +190,17 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::UnknownAccess`].
-    pub fn set_access(&mut self, name: &str, change: AccessChange) -> Result<(), Error> {
+    pub fn set_access(
+        &mut self,
+        name: &str,
+        change: AccessChange,
+        now: Instant,
+    ) -> Result<(), Error> {
         let i = access::find(&self.accesses, name)?;
         let access = &mut self.accesses[i];
         access.priority = change.priority.unwrap_or(access.priority);
         access.backup = change.backup.unwrap_or(access.backup);
-        self.tell_status(i);
+        self.want_access(i, now);
         Ok(())
     }
 
@@ -269,10 +275,8 @@ impl Connection {
             Quic::Stream(e) => self.events.push_back(Event::Stream(e)),
             Quic::Path(PathEvent::Established { id, .. }) => self.establish(id, now),
             // Acknowledgements leave on the first path that is available.
-            Quic::Path(PathEvent::RemoteStatus { id, status, .. })
-                if self.quic.path_status(id).is_ok_and(|s| s != status) =>
-            {
-                let _ = self.quic.set_path_status(id, status);
+            Quic::Path(PathEvent::RemoteStatus { id, status, .. }) => {
+                self.wanted(id, status, now);
             }
             Quic::Path(PathEvent::Abandoned { id, reason, .. }) => {
                 self.abandoned(id, &reason, now);

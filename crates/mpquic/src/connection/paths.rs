@@ -3,8 +3,9 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use noq_proto::{FourTuple, PathAbandonReason, PathError, PathId, PathStatus, VarInt};
+use noq_proto::{FourTuple, PathAbandonReason, PathError, PathId, VarInt};
 
+use super::status::{Said, status};
 use super::{Connection, Event};
 use crate::access::{label, labelled};
 use crate::congestion::Gate;
@@ -20,14 +21,6 @@ const NO_CIDS_YET: Duration = Duration::from_millis(5);
 /// What a path is closed with whose access is lost (draft-ietf-quic-multipath,
 /// PATH_UNSTABLE_OR_POOR).
 const LOST: VarInt = VarInt::from_u32(0x3e76);
-
-/// What a path is to QUIC.
-pub(super) fn status(backup: bool) -> PathStatus {
-    match backup {
-        true => PathStatus::Backup,
-        false => PathStatus::Available,
-    }
-}
 
 /// A path that may carry data.
 #[derive(Clone, Debug)]
@@ -46,6 +39,7 @@ pub(super) struct Path {
     stale: bool,
     /// Nothing comes back on it: it is to QUIC as a backup is.
     pub(super) held: bool,
+    pub(super) said: Said,
     /// When the newest packet was sent that QUIC had acknowledged when it was looked.
     pub(super) newest: Option<Instant>,
 }
@@ -101,6 +95,7 @@ impl Connection {
             established: false,
             stale: false,
             held: false,
+            said: Said::default(),
             newest: None,
         });
     }
@@ -125,15 +120,6 @@ impl Connection {
         self.shared.lock()[slot].scheduled = true;
         self.events.push_back(Event::PathUp { access });
         self.close_unusable(now);
-    }
-
-    /// The peer is told how an access is to be used.
-    pub(super) fn tell_status(&mut self, access: usize) {
-        let backup = self.accesses[access].backup;
-        for p in self.paths.iter().filter(|p| p.access == Some(access)) {
-            let _ = self.quic.set_path_status(p.id, status(p.held || backup));
-        }
-        self.outbox.stir();
     }
 
     /// Closes the paths of accesses that are lost, once there is another to tell of it and
@@ -161,6 +147,7 @@ impl Connection {
             return;
         }
         self.ping = Some(now + PING);
+        self.settle(now);
         for path in self.paths.iter().filter(|p| p.established) {
             let _ = self.quic.ping_path(path.id);
         }

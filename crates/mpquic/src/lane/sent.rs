@@ -161,7 +161,7 @@ impl Sent {
             self.largest_acked = Some(largest);
             self.heard = Some(now);
             // Not by what had arrived before.
-            if self.suspect.is_none_or(|s| newest.is_some_and(|n| n > s)) {
+            if self.suspect.is_none_or(|s| newest.is_some_and(|n| n >= s)) {
                 self.revive(now);
             }
         }

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use braid_core::sched::Scheduler;
 use bytes::Bytes;
@@ -178,7 +179,8 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownAccess`], [`Error::Ended`].
     pub fn set_access(&self, name: &str, change: AccessChange) -> Result<(), Error> {
-        self.0.with(|_, c| c.set_access(name, change))?
+        self.0
+            .with(|_, c| c.set_access(name, change, Instant::now()))?
     }
 
     /// The accesses, as they are steered now.
