@@ -2,4 +2,13 @@
 
 pub mod capacity;
 pub mod delay;
+pub mod drive;
+mod flaws;
+mod measurement;
 pub mod sinr;
+
+pub use flaws::{Flaw, FlawKind};
+pub use measurement::{
+    BANDWIDTH_MHZ, Carrier, Cell, DEFAULT_BANDWIDTH_MHZ, Heard, Measurements, RSRP_DBM, RSRQ_DB,
+    SINR_DB, Second,
+};

@@ -217,7 +217,7 @@ pub fn load_with_hints(
     })
 }
 
-fn read_bounded(path: &Path) -> Result<Vec<u8>, LineError> {
+pub(crate) fn read_bounded(path: &Path) -> Result<Vec<u8>, LineError> {
     let fail = |e: std::io::Error| LineError::file(format!("cannot read the trace: {e}"));
     let mut bytes = Vec::new();
     File::open(path)
