@@ -1,10 +1,12 @@
 //! Radio signals: from what a device heard of cells to what they could carry.
 
 pub mod capacity;
+pub mod cells;
 pub mod delay;
 pub mod drive;
 mod flaws;
 mod measurement;
+mod paths;
 pub mod sinr;
 
 pub use flaws::{Flaw, FlawKind};
@@ -12,3 +14,4 @@ pub use measurement::{
     BANDWIDTH_MHZ, Carrier, Cell, DEFAULT_BANDWIDTH_MHZ, Heard, Measurements, RSRP_DBM, RSRQ_DB,
     SINR_DB, Second,
 };
+pub use paths::{CapacityModel, Now, Path, PathCell, Paths, STEP};
