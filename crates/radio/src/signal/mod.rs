@@ -5,9 +5,11 @@ pub mod cells;
 pub mod delay;
 pub mod drive;
 mod flaws;
+pub mod import;
 mod measurement;
 mod paths;
 pub mod sinr;
+pub mod write;
 
 pub use flaws::{Flaw, FlawKind};
 pub use measurement::{
