@@ -1,4 +1,9 @@
 //! Radio signals: from what a device heard of cells to what they could carry.
+//!
+//! [`Measurements`] hold received powers per second and cell, read from files
+//! ([`import`]) or generated ([`mod@drive`]). [`sinr`] and [`capacity`] turn them
+//! into [`Paths`], of which [`cells`] makes statistics and [`plan`] schedules.
+//! docs/signals.md has the formulas with their sources.
 
 pub mod capacity;
 pub mod cells;
@@ -8,6 +13,7 @@ mod flaws;
 pub mod import;
 mod measurement;
 mod paths;
+pub mod plan;
 pub mod sinr;
 pub mod write;
 
