@@ -6,7 +6,7 @@ use rand::RngExt;
 use super::path_loss::Propagation;
 use super::spec::{DriveSpec, Grid};
 
-/// A site of one operator with its three sectors.
+/// A site of one operator.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
     pub(super) operator: usize,
@@ -15,6 +15,7 @@ pub(super) struct Site {
     pub(super) y: f64,
     pub(super) height: f64,
     pub(super) propagation: Propagation,
+    pub(super) sectors: usize,
     /// Where its first sector points, degrees.
     pub(super) azimuth: f64,
     pub(super) power_offset_db: f64,
@@ -64,6 +65,7 @@ impl Layout {
                     y,
                     height: grid.height_m,
                     propagation: area.propagation,
+                    sectors: grid.sectors,
                     azimuth: rng.random::<f64>() * 120.0,
                     power_offset_db: grid.power_offset_db,
                     carriers: shares.iter().map(|p| rng.random::<f64>() < *p).collect(),

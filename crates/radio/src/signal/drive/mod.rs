@@ -22,6 +22,10 @@ use super::measurement::{Carrier, Cell, Measurements, Second};
 /// Longest drive, seconds.
 pub const MAX_SECONDS: u32 = 7 * 86_400;
 
+/// Most sectors of a site, and what they are called.
+const MAX_SECTORS: usize = 6;
+const LETTERS: [&str; MAX_SECTORS] = ["a", "b", "c", "d", "e", "f"];
+
 /// What the device hears in `seconds` of the drive, one second after the other.
 /// The same seed gives the same measurement.
 ///
@@ -74,7 +78,11 @@ impl Known {
         *self.0.entry((carrier, sector)).or_insert_with(|| {
             cells.push(Cell {
                 carrier,
-                name: format!("{}{}", sector / 3 + 1, ["a", "b", "c"][sector % 3]),
+                name: format!(
+                    "{}{}",
+                    sector / MAX_SECTORS + 1,
+                    LETTERS[sector % MAX_SECTORS]
+                ),
             });
             cells.len() - 1
         })

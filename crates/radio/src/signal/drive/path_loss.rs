@@ -139,6 +139,14 @@ impl Propagation {
         }
     }
 
+    /// Longest distance that the model is for, m (table 7.4.1-1).
+    pub(super) fn reach(self) -> f64 {
+        match self {
+            Self::Uma | Self::Umi => 5_000.0,
+            Self::Rma => 10_000.0,
+        }
+    }
+
     /// Distance in m over which shadowing loses its correlation (table 7.5-6).
     pub(super) fn shadow_distance(self, line_of_sight: bool) -> f64 {
         match (self, line_of_sight) {

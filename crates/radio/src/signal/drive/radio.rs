@@ -7,12 +7,15 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::super::measurement::Heard;
 use super::super::sinr::{SinrModel, milliwatts};
+use super::MAX_SECTORS;
 use super::layout::{Layout, Site};
 use super::path_loss::Link;
 use super::spec::DriveSpec;
 
-/// Sites farther than this are not heard, m: TR 38.901's models end there.
+/// Sites farther than this are not heard, m: TR 38.901's longest model ends there.
 const REACH: f64 = 10_000.0;
+/// Weaker sectors are left out, dBm: 37 dB below the noise, and not heard.
+const NEGLIGIBLE: f64 = -160.0;
 /// What devices report of LTE, dBm (TS 36.133 9.1.4).
 const REPORTED: (f64, f64) = (-140.0, -44.0);
 /// Subcarriers per MHz: 90 % of the bandwidth, 15 kHz each.
@@ -82,10 +85,10 @@ impl<'a> Device<'a> {
             let site = &self.sites[number];
             let (dx, dy) = (x - site.x, -site.y);
             let distance = dx.hypot(dy);
-            if distance > REACH {
+            let model = site.propagation;
+            if distance > model.reach() {
                 continue;
             }
-            let model = site.propagation;
             let sight = state.sight < model.line_of_sight(distance);
             for (carrier, (power, ghz, index)) in self.carriers[site.operator].iter().enumerate() {
                 if !site.carriers[carrier] {
@@ -100,12 +103,21 @@ impl<'a> Device<'a> {
                 let median =
                     power + site.power_offset_db - model.loss(&link, sight) - r.vehicle_loss_db
                         + state.shadow * model.shadow_db(&link, sight);
+                if median < NEGLIGIBLE {
+                    continue;
+                }
                 let bearing = dy.atan2(dx).to_degrees();
-                for sector in 0..3 {
-                    let off = bearing - site.azimuth - 120.0 * sector as f64;
-                    let dbm = median + pattern_db(off);
-                    if dbm > -170.0 {
-                        received[*index].push((number * 3 + sector, dbm));
+                for sector in 0..site.sectors {
+                    let axis = site.azimuth + 360.0 * sector as f64 / site.sectors as f64;
+                    let all_around = site.sectors == 1;
+                    let gain = if all_around {
+                        0.0
+                    } else {
+                        pattern_db(bearing - axis)
+                    };
+                    let dbm = median + gain;
+                    if dbm > NEGLIGIBLE {
+                        received[*index].push((number * MAX_SECTORS + sector, dbm));
                     }
                 }
             }

@@ -104,6 +104,9 @@ pub struct Grid {
     /// spacing, 0 to 0.5.
     #[serde(default = "third")]
     pub jitter: f64,
+    /// Sectors of a site, 1 (all around) to 6.
+    #[serde(default = "three")]
+    pub sectors: usize,
     /// How high antennas are, m, 5 to 150.
     pub height_m: f64,
     /// Added to every carrier's power here, dB: small cells send less.
@@ -116,6 +119,10 @@ pub struct Grid {
 
 fn one() -> u32 {
     1
+}
+
+fn three() -> usize {
+    3
 }
 
 fn third() -> f64 {
@@ -234,6 +241,7 @@ impl DriveSpec {
         within(&format!("{of}: spacing_m"), g.spacing_m, 50.0, 30_000.0)?;
         within(&format!("{of}: rows"), f64::from(g.rows), 1.0, 9.0)?;
         within(&format!("{of}: jitter"), g.jitter, 0.0, 0.5)?;
+        within(&format!("{of}: sectors"), g.sectors as f64, 1.0, 6.0)?;
         within(&format!("{of}: height_m"), g.height_m, 5.0, 150.0)?;
         within(
             &format!("{of}: power_offset_db"),
