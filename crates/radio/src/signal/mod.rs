@@ -12,8 +12,12 @@ pub mod drive;
 mod flaws;
 pub mod import;
 mod measurement;
+pub mod paper;
 mod paths;
+#[cfg(feature = "plot")]
+pub mod picture;
 pub mod plan;
+pub mod series;
 pub mod sinr;
 pub mod write;
 
