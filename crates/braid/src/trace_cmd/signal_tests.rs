@@ -224,7 +224,7 @@ fn bad_requests_say_what_was_expected() {
             assert_eq!(status(&all), 2);
         }
     }
-    let m = message(&["plan", &good, "--hysteresis", "-1"]);
+    let m = message(&["plan", &good, "--hysteresis=-1"]);
     assert!(m.contains("expected 0 to 10"), "{m}");
     let m = message(&["plan", &good, "--interruption", "2 min"]);
     assert!(m.contains("at most 60 s"), "{m}");

@@ -40,7 +40,7 @@ pub(super) struct Signals {
     /// Take the device's own SINR where the file has it
     #[arg(long)]
     measured_sinr: bool,
-    /// Begin here, in whole seconds
+    /// Begin here (in the segment), in whole seconds
     #[arg(long, value_name = "TIME", default_value = "0 s", value_parser = parse_duration)]
     start: Duration,
     /// Take this much [default: all there is]
@@ -103,12 +103,12 @@ impl Signals {
             }
         };
         let paths = &mut recording.paths;
+        if let Some(name) = &self.segment {
+            *paths = paths.segment(name).map_err(|e| self.error(e))?;
+        }
         if self.start != Duration::ZERO || self.length.is_some() {
             let part = paths.part(self.start, self.length);
             *paths = part.map_err(|e| self.error(e))?;
-        }
-        if let Some(name) = &self.segment {
-            *paths = paths.segment(name).map_err(|e| self.error(e))?;
         }
         Ok(recording)
     }

@@ -13,7 +13,7 @@ use crate::trace::plot::{
 };
 
 /// Most points of a line over time; longer recordings are drawn as means.
-const MAX_POINTS: usize = 1200;
+const MAX_POINTS: usize = 1500;
 /// Windows over which capacities are drawn, seconds (figure 1).
 const WINDOWS: [usize; 2] = [1, 5];
 
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn windows_are_whole_multiples() {
-        assert_eq!((drawn_window(100, 5), drawn_window(7000, 1)), (5, 6));
+        assert_eq!((drawn_window(100, 5), drawn_window(8000, 1)), (5, 6));
         assert_eq!(drawn_window(7000, 5), 10);
         assert_eq!(means(&[1.0, 3.0, 5.0], 2), [2.0, 5.0]);
     }

@@ -22,7 +22,7 @@ const NEEDED: [&str; 6] = [
 
 pub(super) fn is_header(line: &str) -> bool {
     let has = |name: &&str| line.split(',').any(|f| f.trim() == *name);
-    NEEDED.iter().all(|n| has(n))
+    NEEDED.iter().all(has)
 }
 
 /// The carrier is not recorded: what is heard in one network mode is taken as

@@ -206,5 +206,13 @@ pub struct Attached {
     pub address: u32,
 }
 
+impl Attached {
+    /// Whether both are on one cell.
+    pub fn same_cell(&self, other: &Self) -> bool {
+        (&self.operator, &self.carrier, &self.cell)
+            == (&other.operator, &other.carrier, &other.cell)
+    }
+}
+
 #[cfg(test)]
 mod tests;

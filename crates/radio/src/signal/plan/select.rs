@@ -190,9 +190,7 @@ impl Maker<'_> {
         let same = before.find(|r| r.interface == interface);
         // While on its way an interface has one row: nothing changes for it.
         let unchanged = same.is_some_and(|r| match (&r.state, &state) {
-            (State::Handover(a), State::Handover(b)) => {
-                (&a.cell, a.address) == (&b.cell, b.address)
-            }
+            (State::Handover(a), State::Handover(b)) => a.same_cell(b) && a.address == b.address,
             (a, b) => a == b,
         });
         if !unchanged {

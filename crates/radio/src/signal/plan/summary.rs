@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Plan, State};
+use super::{Attached, Plan, State};
 
 /// A plan in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,7 +36,7 @@ pub fn summary(plan: &Plan) -> PlanSummary {
     };
     // Per interface the rate while up, and the cell and address it had last.
     let mut rates: Vec<Option<f64>> = vec![None; plan.interfaces];
-    let mut last: Vec<Option<((&str, &str, &str), u32)>> = vec![None; plan.interfaces];
+    let mut last: Vec<Option<&Attached>> = vec![None; plan.interfaces];
     let mut at = Duration::ZERO;
     let mut mbits = 0.0;
     let mut pass = |until: Duration, at: &mut Duration, rates: &[Option<f64>]| {
@@ -54,12 +54,11 @@ pub fn summary(plan: &Plan) -> PlanSummary {
             State::Up(a) => Some(a.rate.as_mbps()),
             State::Handover(_) | State::Down => None,
         };
-        if let State::Up(a) | State::Handover(a) = &row.state {
-            let cell = (&*a.operator, &*a.carrier, &*a.cell);
-            if let Some((before, address)) = last[i].replace((cell, a.address)) {
-                out.handovers += u64::from(before != cell);
-                out.new_addresses += u64::from(address != a.address);
-            }
+        if let State::Up(a) | State::Handover(a) = &row.state
+            && let Some(before) = last[i].replace(a)
+        {
+            out.handovers += u64::from(!before.same_cell(a));
+            out.new_addresses += u64::from(before.address != a.address);
         }
     }
     pass(plan.length, &mut at, &rates);
