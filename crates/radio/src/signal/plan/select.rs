@@ -46,6 +46,7 @@ pub fn plan(
         delay,
         interfaces: vec![Interface::default(); case.interfaces()],
         rows: Vec::new(),
+        latest: vec![None; case.interfaces()],
     };
     for (second, now) in paths.seconds.iter().enumerate() {
         match case {
@@ -73,6 +74,8 @@ struct Maker<'a> {
     delay: &'a DelayModel,
     interfaces: Vec<Interface>,
     rows: Vec<Row>,
+    /// Per interface its latest row.
+    latest: Vec<Option<usize>>,
 }
 
 impl Maker<'_> {
@@ -186,14 +189,14 @@ impl Maker<'_> {
 
     fn row(&mut self, at: Duration, index: usize, state: State) {
         let interface = index + 1;
-        let mut before = self.rows.iter().rev().take(4 * self.interfaces.len());
-        let same = before.find(|r| r.interface == interface);
+        let same = self.latest[index].map(|r| &self.rows[r]);
         // While on its way an interface has one row: nothing changes for it.
         let unchanged = same.is_some_and(|r| match (&r.state, &state) {
             (State::Handover(a), State::Handover(b)) => a.same_cell(b) && a.address == b.address,
             (a, b) => a == b,
         });
         if !unchanged {
+            self.latest[index] = Some(self.rows.len());
             self.rows.push(Row {
                 at,
                 interface,

@@ -219,6 +219,8 @@ proptest! {
         let mut now: Vec<Option<&State>> = vec![None; n];
         for r in &made.rows {
             prop_assert!(r.at < made.length);
+            // A row is a change.
+            prop_assert_ne!(now[r.interface - 1], Some(&r.state));
             now[r.interface - 1] = Some(&r.state);
             let State::Up(a) = &r.state else { continue };
             let second = &p.seconds[r.at.as_secs() as usize];
