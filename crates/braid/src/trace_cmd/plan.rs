@@ -38,8 +38,9 @@ pub struct PlanArgs {
     /// points:MBPS=MS,...
     #[arg(long, default_value_t = DelayModel::default())]
     delay: DelayModel,
-    /// Folder for the files, which are called as FILE with .CASE.plan.csv; for one
-    /// case the file to write, or - for standard output [default: here]
+    /// Folder for the files, made if it is not there, which are called as FILE with
+    /// .CASE.plan.csv; for one case the file to write, or - for standard output
+    /// [default: here]
     #[arg(short, long, value_name = "OUT")]
     out: Option<PathBuf>,
     /// Replace files that exist
@@ -57,6 +58,10 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
     };
     handover.check().map_err(Failure::Usage)?;
     let recording = signals.read()?;
+    if let Some(folder) = args.out.as_ref().filter(|_| args.case.len() > 1) {
+        let failed = |e| Failure::Write(folder.display().to_string(), e);
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     table.set_header([
