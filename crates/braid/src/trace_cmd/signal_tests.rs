@@ -34,7 +34,7 @@ fn a_drive_is_generated_described_and_planned() {
     ];
     assert_eq!(status(&make), 0);
     assert_eq!(status(&make), 2); // it exists
-    assert!(read(&drive).starts_with("# generated from drive, seed 3, 10 min, by braid"));
+    assert!(read(&drive).starts_with("# generated from drive, seed 3, 600 s, by braid"));
     for flags in [&["--json"][..], &["--paper"], &["--segment", "residential"]] {
         assert_eq!(status(&[&["cells", &drive][..], flags].concat()), 0);
     }
