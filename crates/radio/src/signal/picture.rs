@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn windows_are_whole_multiples() {
         assert_eq!((drawn_window(100, 5), drawn_window(8000, 1)), (5, 6));
-        assert_eq!(drawn_window(7000, 5), 10);
+        assert_eq!(drawn_window(8000, 5), 10);
         assert_eq!(means(&[1.0, 3.0, 5.0], 2), [2.0, 5.0]);
     }
 }
