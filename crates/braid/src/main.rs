@@ -26,10 +26,10 @@ enum Command {
     #[cfg(feature = "report")]
     #[command(subcommand)]
     Lab(lab_cmd::LabCommand),
-    /// Import, describe and draw traces of radio capacity.
+    /// Import, describe and draw traces of radio capacity; signals of cells.
     #[cfg(feature = "report")]
     #[command(subcommand)]
-    Trace(braid::trace_cmd::TraceCommand),
+    Trace(Box<braid::trace_cmd::TraceCommand>),
     /// Run an unchanged program over MPTCP.
     #[cfg(feature = "report")]
     Run(braid::run_cmd::RunArgs),
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "report")]
         Command::Lab(c) => lab_cmd::run(c),
         #[cfg(feature = "report")]
-        Command::Trace(c) => return braid::trace_cmd::run(c),
+        Command::Trace(c) => return braid::trace_cmd::run(*c),
         Command::Daemon(c) => return daemon_cmd::run(c),
         #[cfg(feature = "report")]
         Command::Run(args) => braid::run_cmd::run(&args),

@@ -3,4 +3,5 @@
 
 pub mod emulator;
 pub mod model;
+pub mod signal;
 pub mod trace;

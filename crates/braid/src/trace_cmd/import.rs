@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use braid_core::units::parse_duration;
+use braid_radio::signal::{self, import};
 use braid_radio::trace::{Capacity, Trace, write};
 use clap::{Args, ValueEnum};
 
@@ -41,6 +42,8 @@ enum To {
     Csv,
     /// Mahimahi delivery opportunities, of one link
     Mahimahi,
+    /// Received powers per second and cell
+    Signal,
 }
 
 impl To {
@@ -48,11 +51,15 @@ impl To {
         match self {
             Self::Csv => "csv",
             Self::Mahimahi => "mahimahi",
+            Self::Signal => "signal.csv",
         }
     }
 }
 
 pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    if args.to == To::Signal {
+        return signals(args);
+    }
     let source = &args.source;
     let whole = source.read()?;
     let part = match (args.start, args.length) {
@@ -72,7 +79,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
         }
     }
 
-    let path = args.out.path(source, args.to.extension());
+    let path = args.out.path(&source.file, args.to.extension());
     let mut text = Vec::new();
     let samples = match args.to {
         To::Csv => {
@@ -95,16 +102,54 @@ pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
                 .map_err(|e| Failure::Write(path.display().to_string(), e))?;
             format!("{} delivery opportunities", ms.len())
         }
+        To::Signal => return signals(args),
     };
-    args.out.write(source, &path, &text)?;
-    warn(source, &whole.problems);
-    warn(source, &whole.notes);
+    args.out.write(&source.file, &path, &text)?;
+    warn(&source.file, &whole.problems);
+    warn(&source.file, &whole.notes);
     eprintln!(
         "{}: {samples}, {:.3} s, from {} ({})",
         path.display(),
         trace.span().as_secs_f64(),
         source.file.display(),
         whole.format.describe()
+    );
+    Ok(())
+}
+
+/// Writes the powers of a recording, not its rates.
+fn signals(args: &ImportArgs) -> Result<(), Failure> {
+    let part = args.start != Duration::ZERO || args.length.is_some();
+    if !args.column.is_empty() || args.step.is_some() || part || args.source.format.is_some() {
+        return Err(Failure::Usage(
+            "--to signal takes the whole recording as it is: expected none of --format, \
+             --column, --step, --start, --length"
+                .to_owned(),
+        ));
+    }
+    let file = &args.source.file;
+    let m = import::read(file, None)?;
+    let path = args.out.path(file, args.to.extension());
+    let mut comments = vec![format!(
+        "imported from {} by braid {}",
+        args.source.name(),
+        env!("CARGO_PKG_VERSION")
+    )];
+    comments.extend(m.flaws.iter().map(ToString::to_string));
+    comments.extend(m.notes.iter().cloned());
+    let mut text = Vec::new();
+    let invalid = |e: std::io::Error| Failure::Usage(e.to_string());
+    signal::write::csv(&m, &comments, &mut text).map_err(invalid)?;
+    args.out.write(file, &path, &text)?;
+    warn(file, &m.flaws);
+    warn(file, &m.notes);
+    eprintln!(
+        "{}: {} s, {} cells on {} carriers of {} operators",
+        path.display(),
+        m.seconds.len(),
+        m.cells.len(),
+        m.carriers.len(),
+        m.operators.len()
     );
     Ok(())
 }

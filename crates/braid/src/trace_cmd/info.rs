@@ -10,7 +10,7 @@ use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, LineStyle, Table};
 use serde::Serialize;
 
-use super::{Failure, Measures, Source};
+use super::{Failure, Measures, Source, number};
 
 #[derive(Debug, Args)]
 pub struct InfoArgs {
@@ -124,13 +124,4 @@ fn table(s: &Summary) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     t
-}
-
-/// A rate with as many decimals as its size deserves.
-fn number(v: f64) -> String {
-    match v {
-        v if v >= 100.0 => format!("{v:.0}"),
-        v if v >= 10.0 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
-    }
 }

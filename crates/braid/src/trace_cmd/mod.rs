@@ -1,8 +1,14 @@
-//! `braid trace`: importing, describing and drawing capacity traces.
+//! `braid trace`: importing, describing and drawing capacity traces, and what
+//! received powers say of capacity.
 
+mod capacity;
+mod cells;
+mod drive;
 mod import;
 mod info;
+mod plan;
 mod plot;
+mod signals;
 
 use std::fmt::Display;
 use std::fs::{OpenOptions, Permissions};
@@ -17,7 +23,7 @@ use braid_radio::trace::{Format, LineError, Trace, TraceError, stats};
 use clap::{Args, Subcommand};
 
 /// Capacity traces: CSV of seconds and Mbit/s, Mahimahi, and recorded formats
-/// (docs/traces.md).
+/// (docs/traces.md); received powers of cells (docs/signals.md).
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
     /// Convert a recording into a trace that scenarios use.
@@ -26,6 +32,14 @@ pub enum TraceCommand {
     Info(info::InfoArgs),
     /// Draw a trace as PNG or SVG.
     Plot(plot::PlotArgs),
+    /// Generate what a device hears of cells on a drive.
+    Drive(drive::DriveArgs),
+    /// Available cells and what they carry: statistics and pictures.
+    Cells(cells::CellsArgs),
+    /// Turn received powers into a capacity trace.
+    Capacity(capacity::CapacityArgs),
+    /// Schedule which cell is on which interface when.
+    Plan(plan::PlanArgs),
 }
 
 /// Runs `braid trace ...`: 0 when it is done; 2, with `FILE:LINE: what is
@@ -48,6 +62,10 @@ fn execute(command: &TraceCommand) -> Result<(), Failure> {
         TraceCommand::Import(a) => import::run(a),
         TraceCommand::Info(a) => info::run(a),
         TraceCommand::Plot(a) => plot::run(a),
+        TraceCommand::Drive(a) => drive::run(a),
+        TraceCommand::Cells(a) => cells::run(a),
+        TraceCommand::Capacity(a) => capacity::run(a),
+        TraceCommand::Plan(a) => plan::run(a),
     }
 }
 
@@ -115,22 +133,27 @@ impl Source {
 
     /// The name of the file without its folder.
     fn name(&self) -> String {
-        let name = self.file.file_name().unwrap_or(self.file.as_os_str());
-        name.to_string_lossy().into_owned()
+        name(&self.file)
     }
+}
 
-    /// The file's name with `extension` instead of its own, in the current
-    /// folder. Only known ones are taken off: names such as
-    /// `2019.12.14_10.16.30` have dots of their own.
-    fn renamed(&self, extension: &str) -> PathBuf {
-        let name = self.name();
-        let known = [".csv", ".mahimahi", ".txt", ".trace"];
-        let stem = known
-            .iter()
-            .find_map(|k| name.strip_suffix(k))
-            .unwrap_or(&name);
-        PathBuf::from(format!("{stem}.{extension}"))
-    }
+/// The name of a file without its folder.
+fn name(file: &Path) -> String {
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+/// The name of `file` with `extension` instead of its own, in the current
+/// folder. Only known ones are taken off: names such as `2019.12.14_10.16.30`
+/// have dots of their own.
+fn renamed(file: &Path, extension: &str) -> PathBuf {
+    let name = name(file);
+    let known = [".csv", ".mahimahi", ".txt", ".trace", ".toml"];
+    let stem = known
+        .iter()
+        .find_map(|k| name.strip_suffix(k))
+        .unwrap_or(&name);
+    PathBuf::from(format!("{stem}.{extension}"))
 }
 
 /// What counts as an outage, and how opportunities become rates.
@@ -178,62 +201,68 @@ struct Destination {
 
 impl Destination {
     /// Where the result of `source` goes by default or by wish.
-    fn path(&self, source: &Source, extension: &str) -> PathBuf {
+    fn path(&self, source: &Path, extension: &str) -> PathBuf {
         self.out
             .clone()
-            .unwrap_or_else(|| source.renamed(extension))
+            .unwrap_or_else(|| renamed(source, extension))
     }
 
-    /// Writes `content` to `path`, all or nothing.
-    fn write(&self, source: &Source, path: &Path, content: &[u8]) -> Result<(), Failure> {
-        let failed = |e| Failure::Write(path.display().to_string(), e);
-        if path == Path::new("-") {
-            let mut out = io::stdout().lock();
-            let done = out.write_all(content).and_then(|()| out.flush());
-            return done.map_err(|e| Failure::Write("standard output".to_owned(), e));
-        }
-        if same_file(path, &source.file) {
-            return Err(Failure::Usage(format!(
-                "{} is what is read: name another file with --out",
-                path.display()
-            )));
-        }
-        let taken = || {
-            Failure::Usage(format!(
-                "{} exists: name another file with --out, or replace it with --force",
-                path.display()
-            ))
-        };
-        let there = path.symlink_metadata().is_ok();
-        if there && !self.force {
-            return Err(taken());
-        }
-        if there && !path.is_file() {
-            // A device or a pipe is written to, not replaced.
-            let opened = OpenOptions::new().write(true).open(path);
-            return opened
-                .and_then(|mut f| f.write_all(content))
-                .map_err(failed);
-        }
-        // Half a trace would read like a whole one: it appears when it is whole.
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-        let mut file = tempfile::Builder::new()
-            .permissions(Permissions::from_mode(0o666)) // less what the umask takes
-            .tempfile_in(folder.unwrap_or(Path::new(".")))
-            .map_err(failed)?;
-        file.write_all(content).map_err(failed)?;
-        file.as_file().sync_all().map_err(failed)?;
-        if there {
-            // A link stays one; what it points to is replaced.
-            let target = path.canonicalize().map_err(failed)?;
-            return file.persist(target).map(drop).map_err(|e| failed(e.error));
-        }
-        let kept = file.persist_noclobber(path);
-        kept.map(drop).map_err(|e| match e.error.kind() {
-            io::ErrorKind::AlreadyExists => taken(),
-            _ => failed(e.error),
-        })
+    /// Writes `content`, made of `source`, to `path`, all or nothing.
+    fn write(&self, source: &Path, path: &Path, content: &[u8]) -> Result<(), Failure> {
+        write(source, path, content, self.force)
     }
+}
+
+/// Writes `content`, made of `source`, to `path`, all or nothing; replaces what is
+/// there only by `force`.
+fn write(source: &Path, path: &Path, content: &[u8], force: bool) -> Result<(), Failure> {
+    let failed = |e| Failure::Write(path.display().to_string(), e);
+    if path == Path::new("-") {
+        let mut out = io::stdout().lock();
+        let done = out.write_all(content).and_then(|()| out.flush());
+        return done.map_err(|e| Failure::Write("standard output".to_owned(), e));
+    }
+    if same_file(path, source) {
+        return Err(Failure::Usage(format!(
+            "{} is what is read: name another file with --out",
+            path.display()
+        )));
+    }
+    let taken = || {
+        Failure::Usage(format!(
+            "{} exists: name another file with --out, or replace it with --force",
+            path.display()
+        ))
+    };
+    let there = path.symlink_metadata().is_ok();
+    if there && !force {
+        return Err(taken());
+    }
+    if there && !path.is_file() {
+        // A device or a pipe is written to, not replaced.
+        let opened = OpenOptions::new().write(true).open(path);
+        return opened
+            .and_then(|mut f| f.write_all(content))
+            .map_err(failed);
+    }
+    // Half a trace would read like a whole one: it appears when it is whole.
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let mut file = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o666)) // less what the umask takes
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
+        .map_err(failed)?;
+    file.write_all(content).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    if there {
+        // A link stays one; what it points to is replaced.
+        let target = path.canonicalize().map_err(failed)?;
+        return file.persist(target).map(drop).map_err(|e| failed(e.error));
+    }
+    let kept = file.persist_noclobber(path);
+    kept.map(drop).map_err(|e| match e.error.kind() {
+        io::ErrorKind::AlreadyExists => taken(),
+        _ => failed(e.error),
+    })
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {
@@ -244,11 +273,22 @@ fn same_file(a: &Path, b: &Path) -> bool {
 }
 
 /// Prints the flaws of a trace as warnings.
-fn warn(source: &Source, problems: &[impl Display]) {
+fn warn(file: &Path, problems: &[impl Display]) {
     for p in problems {
-        eprintln!("{}: warning: {p}", source.file.display());
+        eprintln!("{}: warning: {p}", file.display());
     }
 }
 
+/// A rate with as many decimals as its size deserves.
+fn number(v: f64) -> String {
+    match v {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod signal_tests;
 #[cfg(test)]
 mod tests;

@@ -31,18 +31,8 @@ pub struct PlotArgs {
 
 pub(super) fn run(args: &PlotArgs) -> Result<(), Failure> {
     let source = &args.source;
-    let path = args.out.path(source, "png");
-    let svg_only = match extension(&path).as_deref() {
-        Some("svg") => true,
-        Some("png") => false,
-        _ if path == Path::new("-") => true,
-        _ => {
-            return Err(Failure::Usage(format!(
-                "{}: expected a name that ends in .png or .svg, or - for SVG",
-                path.display()
-            )));
-        }
-    };
+    let path = args.out.path(&source.file, "png");
+    let svg_only = svg_only(&path)?;
     let whole = source.read()?;
     let trace = whole.select(&source.columns(&whole, &args.column)?);
     let stats = args.measures.options(plot::window(trace.span()))?;
@@ -74,11 +64,24 @@ pub(super) fn run(args: &PlotArgs) -> Result<(), Failure> {
     } else {
         plot::png(&svg, options.scale).map_err(failed)?
     };
-    args.out.write(source, &path, &content)?;
+    args.out.write(&source.file, &path, &content)?;
     if path != Path::new("-") {
         println!("{}", path.display());
     }
     Ok(())
+}
+
+/// Whether the picture at `path` is to be SVG.
+pub(super) fn svg_only(path: &Path) -> Result<bool, Failure> {
+    match extension(path).as_deref() {
+        Some("svg") => Ok(true),
+        Some("png") => Ok(false),
+        _ if path == Path::new("-") => Ok(true),
+        _ => Err(Failure::Usage(format!(
+            "{}: expected a name that ends in .png or .svg, or - for SVG",
+            path.display()
+        ))),
+    }
 }
 
 fn extension(path: &Path) -> Option<String> {

@@ -11,22 +11,22 @@ struct Cli {
     command: TraceCommand,
 }
 
-fn go(args: &[&str]) -> Result<(), Failure> {
+pub(super) fn go(args: &[&str]) -> Result<(), Failure> {
     let words = std::iter::once("trace").chain(args.iter().copied());
     execute(&Cli::parse_from(words).command)
 }
 
 /// Exit status of `braid trace ARGS`.
-fn status(args: &[&str]) -> u8 {
+pub(super) fn status(args: &[&str]) -> u8 {
     go(args).map_or_else(|f| f.status(), |()| 0)
 }
 
 /// The message that `braid trace ARGS` fails with.
-fn message(args: &[&str]) -> String {
+pub(super) fn message(args: &[&str]) -> String {
     go(args).unwrap_err().to_string()
 }
 
-fn file(dir: &Path, name: &str, content: &str) -> String {
+pub(super) fn file(dir: &Path, name: &str, content: &str) -> String {
     let path = dir.join(name);
     fs::write(&path, content).unwrap();
     path.to_str().unwrap().to_owned()

@@ -217,7 +217,17 @@ pub fn load_with_hints(
     })
 }
 
-fn read_bounded(path: &Path) -> Result<Vec<u8>, LineError> {
+/// Reads a file that belongs to traces as text.
+///
+/// # Errors
+/// It cannot be read, is over [`MAX_FILE_BYTES`] or no UTF-8.
+pub fn read_text(path: &Path) -> Result<String, TraceError> {
+    let bytes = read_bounded(path).map_err(|e| e.in_file(path))?;
+    let msg = "not text: expected UTF-8";
+    String::from_utf8(bytes).map_err(|_| LineError::file(msg).in_file(path))
+}
+
+pub(crate) fn read_bounded(path: &Path) -> Result<Vec<u8>, LineError> {
     let fail = |e: std::io::Error| LineError::file(format!("cannot read the trace: {e}"));
     let mut bytes = Vec::new();
     File::open(path)

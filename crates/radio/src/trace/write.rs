@@ -55,7 +55,7 @@ pub fn mahimahi(ms: &[u64], out: &mut impl Write) -> io::Result<()> {
 }
 
 /// `millionths` as a decimal without trailing zeros.
-fn decimal(millionths: u64) -> String {
+pub(crate) fn decimal(millionths: u64) -> String {
     let (whole, part) = (millionths / 1_000_000, millionths % 1_000_000);
     if part == 0 {
         return whole.to_string();

@@ -158,7 +158,7 @@ pub(super) fn parse(bytes: &[u8], format: Format) -> Result<Trace, LineError> {
 }
 
 /// Numbered lines without their line ends; a byte order mark is left out.
-fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let numbered = (1u64..).zip(bytes.split(|b| *b == b'\n'));
@@ -166,13 +166,13 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
 }
 
 /// The text of one line.
-fn text(line: u64, bytes: &[u8]) -> Result<&str, LineError> {
+pub(crate) fn text(line: u64, bytes: &[u8]) -> Result<&str, LineError> {
     std::str::from_utf8(bytes)
         .map_err(|_| LineError::at(line, "not text: expected UTF-8 (is this a binary file?)"))
 }
 
 /// Up to 40 characters of `s` in quotes, for messages.
-fn quote(s: &str) -> String {
+pub(crate) fn quote(s: &str) -> String {
     let s = s.trim();
     match s.char_indices().nth(40) {
         Some((i, _)) => format!("{:?}...", &s[..i]),
@@ -181,7 +181,7 @@ fn quote(s: &str) -> String {
 }
 
 /// Seconds as microseconds; within [`MAX_SPAN`] of zero.
-fn seconds(line: u64, field: &str) -> Result<i64, LineError> {
+pub(crate) fn seconds(line: u64, field: &str) -> Result<i64, LineError> {
     let limit = MAX_SPAN.as_secs_f64();
     match field.trim().parse::<f64>() {
         Ok(s) if (0.0..=limit).contains(&s) => Ok((s * 1e6).round() as i64),
@@ -209,7 +209,7 @@ fn value(line: u64, field: &str, scale: f64, unit: &str) -> Result<Value, LineEr
 }
 
 /// Splits a record into exactly `n` fields.
-fn fields<'a>(
+pub(crate) fn fields<'a>(
     line: u64,
     text: &'a str,
     n: usize,

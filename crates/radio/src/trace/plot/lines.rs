@@ -6,7 +6,7 @@ use super::super::stats::{self, Segment, quantile};
 use super::super::{LineError, Trace};
 
 /// Distinguishable also with a colour vision deficiency; repeats after the last.
-pub(super) const COLOURS: [RGBColor; 8] = [
+pub(crate) const COLOURS: [RGBColor; 8] = [
     RGBColor(0x1f, 0x6f, 0xd6),
     RGBColor(0xe0, 0x6c, 0x00),
     RGBColor(0x0b, 0x8a, 0x62),

@@ -18,13 +18,14 @@ use thiserror::Error;
 use super::stats::{self, Segment, quantile};
 use super::{Capacity, LineError, Trace};
 use header::header;
+pub(crate) use lines::COLOURS;
 use lines::{Line, MAX_POINTS, lines, spread_window};
 
 const REGULAR: &[u8] = include_bytes!("../../../assets/Roboto-Regular-latin.ttf");
 const MEDIUM: &[u8] = include_bytes!("../../../assets/Roboto-Medium-latin.ttf");
 
-const INK: RGBColor = RGBColor(0x1f, 0x29, 0x37);
-const SOFT: RGBColor = RGBColor(0x5b, 0x65, 0x75);
+pub(crate) const INK: RGBColor = RGBColor(0x1f, 0x29, 0x37);
+pub(crate) const SOFT: RGBColor = RGBColor(0x5b, 0x65, 0x75);
 const GRID: RGBColor = RGBColor(0xe3, 0xe7, 0xec);
 const AXIS: RGBColor = RGBColor(0x9a, 0xa3, 0xaf);
 
@@ -69,7 +70,7 @@ pub enum PlotError {
     Draw(String),
 }
 
-fn draw_error(e: impl std::fmt::Display) -> PlotError {
+pub(crate) fn draw_error(e: impl std::fmt::Display) -> PlotError {
     PlotError::Draw(e.to_string())
 }
 
@@ -89,9 +90,7 @@ pub fn window(span: Duration) -> Duration {
 /// The size is out of range, or the window is too short for the trace.
 pub fn svg(trace: &Trace, options: &Options) -> Result<String, PlotError> {
     let (w, h) = (options.width, options.height);
-    if !(400..=8000).contains(&w) || !(240..=8000).contains(&h) {
-        return Err(PlotError::Size(w, h));
-    }
+    check_size(w, h)?;
     register_fonts()?;
     let span = trace.span().as_secs_f64();
     let around = spread_window(trace, &options.stats);
@@ -112,6 +111,14 @@ pub fn svg(trace: &Trace, options: &Options) -> Result<String, PlotError> {
         root.present().map_err(draw_error)?;
     }
     Ok(out)
+}
+
+/// Whether a picture of this many pixels is drawn.
+pub(crate) fn check_size(w: u32, h: u32) -> Result<(), PlotError> {
+    if (400..=8000).contains(&w) && (240..=8000).contains(&h) {
+        return Ok(());
+    }
+    Err(PlotError::Size(w, h))
 }
 
 /// Rasterises what [`svg`] drew, `scale` times as large, as PNG.
@@ -138,7 +145,7 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, PlotError> {
     pixels.encode_png().map_err(draw_error)
 }
 
-fn register_fonts() -> Result<(), PlotError> {
+pub(crate) fn register_fonts() -> Result<(), PlotError> {
     static DONE: OnceLock<bool> = OnceLock::new();
     let ok = *DONE.get_or_init(|| {
         register_font("sans-serif", FontStyle::Normal, REGULAR).is_ok()
@@ -148,24 +155,28 @@ fn register_fonts() -> Result<(), PlotError> {
         .ok_or_else(|| PlotError::Draw("the built-in font cannot be read".to_owned()))
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-fn font(px: u32, colour: RGBColor) -> TextStyle<'static> {
+pub(crate) fn font(px: u32, colour: RGBColor) -> TextStyle<'static> {
     ("sans-serif", px).into_font().color(&colour)
 }
 
 /// Axes of one panel.
-struct Axes<'a> {
-    x: f64,
-    y: f64,
-    x_label: &'a str,
-    y_label: &'a str,
-    ticks: usize,
+pub(crate) struct Axes<'a> {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) x_label: &'a str,
+    pub(crate) y_label: &'a str,
+    pub(crate) ticks: usize,
 }
 
-type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+pub(crate) type Chart<'a, 'b> =
+    ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-fn panel<'a, 'b>(area: &'a Area<'b>, axes: &Axes<'_>) -> Result<Chart<'a, 'b>, PlotError> {
+pub(crate) fn panel<'a, 'b>(
+    area: &'a Area<'b>,
+    axes: &Axes<'_>,
+) -> Result<Chart<'a, 'b>, PlotError> {
     let mut chart = ChartBuilder::on(area)
         .margin_right(24)
         .margin_left(8)
@@ -282,7 +293,7 @@ fn distribution(area: &Area<'_>, lines: &[Line], most: f64) -> Result<(), PlotEr
 }
 
 /// A number with three digits or so.
-fn number(v: f64) -> String {
+pub(crate) fn number(v: f64) -> String {
     match v.abs() {
         a if a >= 100.0 => format!("{v:.0}"),
         a if a >= 10.0 => format!("{v:.1}"),
@@ -298,7 +309,6 @@ fn tick(v: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::lines::COLOURS;
     use super::*;
 
     fn outage_trace() -> Trace {

@@ -1,0 +1,104 @@
+//! Downlink capacity from SINR by the scaled and truncated Shannon formula of
+//! O. Østerbø, "Scheduling and capacity estimation in LTE" (ITC 2011):
+//!
+//! B = f (C / ln 2) min[c15 ln 2 / C, ln(1 + gamma SINR)]
+//!
+//! which is f min[c15, C log2(1 + gamma SINR)]: Shannon's formula whose two
+//! constants make it follow the efficiencies of TS 36.213 table 7.2.3-1, and
+//! which ends at that of the highest CQI. docs/signals.md derives it.
+
+use std::f64::consts::LN_2;
+
+use braid_core::Rate;
+use serde::Serialize;
+
+/// Efficiency of CQI 15 in bit/s/Hz: 64QAM at code rate 948/1024 (TS 36.213
+/// table 7.2.3-1).
+pub const CQI_15: f64 = 5.5547;
+
+/// The constants of the formula.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ShannonFit {
+    /// C: how much of Shannon's capacity is used. 0.9449 (Østerbø).
+    pub scale: f64,
+    /// gamma: which part of the SINR counts. 0.4852 (Østerbø).
+    pub sinr_scale: f64,
+    /// c15: no better efficiency than this, bit/s/Hz ([`CQI_15`]).
+    pub max_efficiency: f64,
+}
+
+impl Default for ShannonFit {
+    fn default() -> Self {
+        Self {
+            scale: 0.9449,
+            sinr_scale: 0.4852,
+            max_efficiency: CQI_15,
+        }
+    }
+}
+
+impl ShannonFit {
+    /// Spectral efficiency at a linear `sinr`, bit/s/Hz; zero for none.
+    pub fn efficiency(&self, sinr: f64) -> f64 {
+        let ceiling = self.max_efficiency * LN_2 / self.scale;
+        let shannon = (self.sinr_scale * sinr.max(0.0)).ln_1p();
+        self.scale / LN_2 * ceiling.min(shannon)
+    }
+
+    /// Capacity of a channel of `bandwidth_hz` at a linear `sinr`.
+    pub fn capacity(&self, bandwidth_hz: f64, sinr: f64) -> Rate {
+        Rate::from_mbps(bandwidth_hz * self.efficiency(sinr) / 1e6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sinr::decibels;
+    use super::*;
+    use proptest::prelude::*;
+
+    /// TS 36.213 table 7.2.3-1: efficiency of CQI 1 to 15.
+    const CQI: [f64; 15] = [
+        0.1523, 0.2344, 0.3770, 0.6016, 0.8770, 1.1758, 1.4766, 1.9141, 2.4063, 2.7305, 3.3223,
+        3.9023, 4.5234, 5.1152, 5.5547,
+    ];
+
+    #[test]
+    fn by_hand() {
+        let f = ShannonFit::default();
+        // SINR 10: ln(1 + 4.852) = 1.76679; times 0.9449 / 0.693147 = 2.40848.
+        assert!((f.efficiency(10.0) - 2.40848).abs() < 1e-4);
+        assert!((f.capacity(20e6, 10.0).as_mbps() - 48.17).abs() < 0.01);
+        // CQI 15 from (2^(5.5547 / 0.9449) - 1) / 0.4852 = 119.2 on, 20.8 dB.
+        assert!((f.efficiency(119.0) - 5.5547).abs() < 3e-3);
+        assert_eq!(f.capacity(20e6, 1e6), Rate::from_bps(111_094_000));
+        assert_eq!(f.capacity(20e6, 0.0), Rate::ZERO);
+    }
+
+    /// The constants are a fit to the CQI table. Solved for the SINR of each CQI
+    /// they give the well-known thresholds: some -6 dB for CQI 1, 2 dB per step.
+    #[test]
+    fn follows_the_cqi_table() {
+        let f = ShannonFit::default();
+        let needed = |e: f64| decibels(((e / f.scale).exp2() - 1.0) / f.sinr_scale);
+        let sinr: Vec<f64> = CQI.iter().map(|e| needed(*e)).collect();
+        assert!((-7.0..-5.0).contains(&sinr[0]), "{sinr:?}");
+        assert!((20.0..21.5).contains(&sinr[14]), "{sinr:?}");
+        let steps = sinr.windows(2).map(|w| w[1] - w[0]);
+        assert!(steps.clone().all(|s| (1.0..2.9).contains(&s)), "{sinr:?}");
+        assert!((steps.sum::<f64>() / 14.0 - 1.9).abs() < 0.1);
+    }
+
+    proptest! {
+        #[test]
+        fn rises_and_is_bounded(a in -30.0f64..50.0, d in 0.0f64..20.0, mhz in 1.4f64..100.0) {
+            let f = ShannonFit::default();
+            let sinr = |db: f64| 10f64.powf(db / 10.0);
+            let (low, high) = (f.capacity(mhz * 1e6, sinr(a)), f.capacity(mhz * 1e6, sinr(a + d)));
+            prop_assert!(low <= high);
+            prop_assert!(high.as_mbps() <= mhz * CQI_15 + 1e-6);
+            // Never above Shannon's own.
+            prop_assert!(f.efficiency(sinr(a)) <= (1.0 + sinr(a)).log2());
+        }
+    }
+}
