@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noq_proto::{IdleTimeout, TransportConfig, VarInt};
+use noq_proto::{IdleTimeout, QlogFileFactory, TransportConfig, VarInt};
 
 use crate::congestion::{Gates, Inner, Shared};
 
@@ -30,6 +30,8 @@ pub(crate) const PAYLOAD: u16 = 1452;
 /// The settings of one connection.
 pub(crate) fn config(inner: Inner, shared: &Shared) -> Arc<TransportConfig> {
     let mut t = TransportConfig::default();
+    // Does nothing unless QLOGDIR names a folder.
+    t.qlog_factory(Arc::new(QlogFileFactory::from_env()));
     t.max_concurrent_multipath_paths(PATHS)
         .default_path_max_idle_timeout(Some(PATH_IDLE))
         .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
