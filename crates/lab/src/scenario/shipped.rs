@@ -49,6 +49,7 @@ const SHIPPED: &[Shipped] = embed![
     "fairness-load",
     "schedulers",
     "schedulers-v096",
+    "schedulers-mpquic",
     "weights",
     "latency-schedulers",
     "walk-weights",

@@ -16,6 +16,8 @@ use crate::{Connection, Dial, Error, Event, Host};
 
 /// Bursts that wait for a socket to have room; more are lost, as in any queue.
 const WAITING: usize = 64;
+/// Batches that are received before anything is sent.
+const BATCHES: usize = 8;
 /// Bursts that are sent before others get their turn.
 const AT_A_TIME: usize = 64;
 
@@ -157,8 +159,15 @@ impl Core {
                     host.receive(now, network, a.ecn, a.data);
                 }
             };
-            // A socket that fails is that of an access that does.
-            any |= port.socket.poll_receive(cx, buffers, each).unwrap_or(false);
+            // All that waits, before a path is judged by what has not come; a socket that
+            // fails is that of an access that does.
+            let mut each = each;
+            for _ in 0..BATCHES {
+                if !port.socket.poll_receive(cx, buffers, &mut each).unwrap_or(false) {
+                    break;
+                }
+                any = true;
+            }
         }
         any
     }
