@@ -15,6 +15,13 @@ pub(crate) enum DaemonCommand {
     /// Be the other end: answer probes, name the accesses of devices, and serve
     /// the control API.
     Proxy(Where),
+    /// Print this machine's key for Multipath QUIC, by which the other end knows it
+    /// (`pins` in its configuration); make it if it is not there.
+    Key {
+        /// That of a proxy, not of a device
+        #[arg(long)]
+        proxy: bool,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -27,10 +34,24 @@ pub(crate) struct Where {
     control: PathBuf,
 }
 
+fn key(role: Role) -> ExitCode {
+    match daemon::key(role) {
+        Ok(pin) => {
+            println!("{pin}");
+            ExitCode::SUCCESS
+        }
+        Err(e) => {
+            eprintln!("braid: {e}");
+            ExitCode::from(e.exit_code())
+        }
+    }
+}
+
 pub(crate) fn run(command: DaemonCommand) -> ExitCode {
     let (role, at) = match command {
         DaemonCommand::Up(at) => (Role::Device, at),
         DaemonCommand::Proxy(at) => (Role::Proxy, at),
+        DaemonCommand::Key { proxy } => return key(if proxy { Role::Proxy } else { Role::Device }),
     };
     match daemon::run(role, &at.config, &at.control) {
         Ok(false) => ExitCode::SUCCESS,

@@ -97,6 +97,16 @@ impl From<braid_link::Error> for DaemonError {
     }
 }
 
+/// The key that an end of Multipath QUIC makes for itself, as others pin it; it is made
+/// if it is not there.
+///
+/// # Errors
+/// See [`DaemonError`].
+pub fn key(role: Role) -> Result<String, DaemonError> {
+    let files = config::quic::Files::of(role);
+    Ok(quic::identity(&files)?.pin().to_string())
+}
+
 /// Runs a daemon until SIGTERM (returns `false`) or SIGINT (`true`). Prints
 /// `ready` on standard output when it serves.
 ///

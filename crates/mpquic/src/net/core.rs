@@ -163,7 +163,11 @@ impl Core {
             // fails is that of an access that does.
             let mut each = each;
             for _ in 0..BATCHES {
-                if !port.socket.poll_receive(cx, buffers, &mut each).unwrap_or(false) {
+                if !port
+                    .socket
+                    .poll_receive(cx, buffers, &mut each)
+                    .unwrap_or(false)
+                {
                     break;
                 }
                 any = true;

@@ -50,6 +50,21 @@ pub struct Files {
     pub own: bool,
 }
 
+impl Files {
+    /// Those that an end makes for itself.
+    pub fn of(role: Role) -> Self {
+        let end = match role {
+            Role::Device => "device",
+            Role::Proxy => "proxy",
+        };
+        Self {
+            certificate: format!("{KEYS}/{end}.crt").into(),
+            key: format!("{KEYS}/{end}.key").into(),
+            own: true,
+        }
+    }
+}
+
 /// Whom an end trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
@@ -141,14 +156,7 @@ pub(super) fn check(raw: RawQuic, role: Role) -> Result<Quic, Problem> {
             key: key.clone(),
             own: false,
         },
-        (None, None) => {
-            let end = if device { "device" } else { "proxy" };
-            Files {
-                certificate: format!("{KEYS}/{end}.crt").into(),
-                key: format!("{KEYS}/{end}.key").into(),
-                own: true,
-            }
-        }
+        (None, None) => Files::of(role),
         _ => {
             return Err(at(
                 if raw.key.is_some() {

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Listens on the ports that are forwarded, and begins to connect.
 pub(super) async fn start(state: &Arc<State>) -> Result<JoinHandle<()>, DaemonError> {
     let quic = &state.quic;
-    let identity = keys::identity(quic)?;
+    let identity = keys::identity(&quic.identity)?;
     state.note(format!("this device's key is {}", identity.pin()));
     let nobody = || DaemonError::Config("[mpquic] pins: the proxy's key is missing".to_owned());
     let trust = keys::trust(quic)?.ok_or_else(nobody)?;

@@ -5,11 +5,13 @@ use std::fs;
 use braid_mpquic::tls::{self, Devices, Identity, Trust};
 
 use crate::daemon::DaemonError;
-use crate::daemon::config::quic::{Quic, Who};
+use crate::daemon::config::quic::{Files, Quic, Who};
 
-/// Reads this end's key; makes it, where it is ours to make and is not there.
-pub(super) fn identity(config: &Quic) -> Result<Identity, DaemonError> {
-    let files = &config.identity;
+/// In certificates that ends make for themselves: they are known by their keys.
+const NAME: &str = "braid";
+
+/// Reads an end's key; makes it, where it is ours to make and is not there.
+pub(in crate::daemon) fn identity(files: &Files) -> Result<Identity, DaemonError> {
     if files.own && !files.key.exists() && !files.certificate.exists() {
         let folder = files.key.parent();
         if let Some(folder) = folder {
@@ -21,7 +23,7 @@ pub(super) fn identity(config: &Quic) -> Result<Identity, DaemonError> {
                 ))
             })?;
         }
-        return Identity::create(&config.name, &files.certificate, &files.key)
+        return Identity::create(NAME, &files.certificate, &files.key)
             .map_err(|e| DaemonError::Failed(e.to_string()));
     }
     Identity::load(&files.certificate, &files.key).map_err(|e| DaemonError::Failed(e.to_string()))

@@ -17,6 +17,7 @@ use braid_core::api::Role;
 
 use super::config::Config;
 use super::{DaemonError, RemoveOnDrop, serve};
+pub(super) use keys::identity;
 use state::State;
 
 /// Sets up, serves and follows until `stop`.

@@ -16,7 +16,7 @@ use crate::daemon::state::lock;
 pub(super) fn start(state: &Arc<State>) -> Result<JoinHandle<()>, DaemonError> {
     let quic = &state.quic;
     let failed = |e: &dyn std::fmt::Display| DaemonError::Failed(e.to_string());
-    let identity = keys::identity(quic)?;
+    let identity = keys::identity(&quic.identity)?;
     state.note(format!("this proxy's key is {}", identity.pin()));
     if quic.trust == Who::Anyone {
         state.note("this proxy is open to any device (anyone = true)".to_owned());

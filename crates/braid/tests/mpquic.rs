@@ -1,0 +1,257 @@
+//! Both ends of Multipath QUIC, in namespaces of their own: a program's connection goes
+//! over all accesses, steered and watched by the control API.
+
+#[path = "support/request.rs"]
+mod request;
+#[path = "../../mptcp/tests/world/mod.rs"]
+mod world;
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+
+use braid::daemon::{DaemonError, run_until};
+use braid_core::api::{AccessState, AccessStatus, Connections, Events, Role, Status, Weights};
+use braid_mpquic::tls::Identity;
+use serde::de::DeserializeOwned;
+use world::{Ns, SERVICE, World, eventually, fetch};
+
+struct End {
+    control: PathBuf,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<Result<(), DaemonError>>>,
+}
+
+impl End {
+    fn start(ns: &Ns, role: Role, config: PathBuf) -> Result<Self, DaemonError> {
+        let control = config.with_extension("sock");
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let at = control.clone();
+        let thread = ns.spawn(move || {
+            run_until(role, &config, &at, async move {
+                let _ = ready.send(());
+                let _ = stopped.await;
+            })
+        });
+        // The sender is dropped when the end fails to start.
+        match is_ready.recv() {
+            Ok(()) => Ok(Self {
+                control,
+                stop: Some(stop),
+                thread: Some(thread),
+            }),
+            Err(_) => Err(thread.join().unwrap().unwrap_err()),
+        }
+    }
+
+    fn ask<T: DeserializeOwned>(&self, path: &str) -> T {
+        let (head, body) = request::request(&self.control, "GET", path, "");
+        assert!(head.contains("200"), "{head} {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    fn put(&self, path: &str, body: &str) -> (String, String) {
+        request::request(&self.control, "PUT", path, body)
+    }
+
+    fn stop(mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+        self.thread.take().unwrap().join().unwrap().unwrap();
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Configurations of both ends that know each other; `more` belongs to `[mpquic]`.
+fn configs(dir: &Path, more: &str) -> (PathBuf, PathBuf) {
+    let make = |end: &str| {
+        let files = (
+            dir.join(format!("{end}.crt")),
+            dir.join(format!("{end}.key")),
+        );
+        let pin = Identity::create("braid", &files.0, &files.1).unwrap().pin();
+        (files, pin)
+    };
+    let (device, proxy) = (make("device"), make("proxy"));
+    let write = |end: &str,
+                 own: &((PathBuf, PathBuf), _),
+                 pin: &dyn std::fmt::Display,
+                 rest: &str| {
+        let ((certificate, key), _): &((PathBuf, PathBuf), braid_mpquic::tls::Pin) = own;
+        let text = format!(
+            "engine = \"mpquic\"\nproxy = \"{SERVICE}\"\n[mpquic]\ncertificate = {certificate:?}\n\
+             key = {key:?}\npins = [\"{pin}\"]\n{more}{rest}"
+        );
+        let path = dir.join(format!("{end}.toml"));
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let access = |name: &str, what: String| format!("[access.{name}]\n{what}\n");
+    let forward =
+        format!("forward = [{{ listen = \"127.0.0.1:5001\", to = \"{SERVICE}:5001\" }}]\n");
+    let of_device = ["nr", "wifi"].iter().zip(1..);
+    let at_device: String = of_device
+        .clone()
+        .map(|(n, k)| access(n, format!("interface = \"d{k}\"")))
+        .collect();
+    let at_proxy: String = of_device
+        .map(|(n, k)| access(n, format!("address = \"10.77.{k}.0/30\"")))
+        .collect();
+    (
+        write("d", &device, &proxy.1, &(forward + &at_device)),
+        write(
+            "p",
+            &proxy,
+            &device.1,
+            &format!("allow = [\"{SERVICE}\"]\n{at_proxy}"),
+        ),
+    )
+}
+
+#[test]
+fn a_connection_goes_over_all_accesses_and_is_steered() {
+    for lane in ["lane = \"stream\"\n", ""] {
+        let Some(w) = World::new(2) else { return };
+        let dir = tempfile::tempdir().unwrap();
+        let (at_device, at_proxy) = configs(dir.path(), lane);
+        let proxy = End::start(&w.proxy, Role::Proxy, at_proxy).unwrap();
+        let device = End::start(&w.device, Role::Device, at_device.clone()).unwrap();
+        let listener = w.proxy.run(|| TcpListener::bind((SERVICE, 5001)).unwrap());
+        let server = w.serve(listener);
+        let active = |end: &End| {
+            let status: Status = end.ask("/v1/status");
+            let all = status.accesses.iter();
+            all.filter(|a| a.state == AccessState::Active).count()
+        };
+        eventually("both are active", || {
+            (active(&device) == 2 && active(&proxy) == 2).then_some(())
+        });
+        let strict = r#"{"name": "wrr", "wrr_mode": "strict"}"#;
+        let (head, body) = proxy.put("/v1/scheduler", strict);
+        assert!(head.contains("200"), "{body}");
+        let (head, body) = proxy.put("/v1/weights", r#"{"nr": 3}"#);
+        let now: Weights = serde_json::from_str(&body).unwrap();
+        assert!(head.contains("200") && now.0["nr"] == 3.0 && now.0["wifi"] == 1.0);
+        let mut tcp = w
+            .device
+            .run(|| TcpStream::connect("127.0.0.1:5001").unwrap());
+        fetch(&mut tcp, 8_000_000);
+        let told: Connections = proxy.ask("/v1/connections");
+        let sent = |name: &str| {
+            let all = told.connections[0].subflows.iter();
+            let mine = all.filter(|s| s.access.as_deref() == Some(name));
+            mine.map(|s| s.sent_bytes).sum::<u64>() as f64
+        };
+        let share = sent("nr") / (sent("nr") + sent("wifi"));
+        assert!((share - 0.75).abs() < 0.02, "{share}");
+        // Left out, and taken in again.
+        let (head, body) = device.put("/v1/accesses/wifi", r#"{"enabled": false}"#);
+        let status: AccessStatus = serde_json::from_str(&body).unwrap();
+        assert!(
+            head.contains("200") && status.state == AccessState::Ignored,
+            "{body}"
+        );
+        let (head, _) = proxy.put("/v1/scheduler", r#"{"name": "minrtt"}"#);
+        assert!(head.contains("200"));
+        fetch(&mut tcp, 1_000_000);
+        device.put("/v1/accesses/wifi", r#"{"enabled": true}"#);
+        eventually("both are active again", || {
+            (active(&device) == 2).then_some(())
+        });
+        for (path, body, status) in [
+            ("/v1/scheduler", r#"{"name": "fifo"}"#, "409"),
+            ("/v1/scheduler", r#"{"num_segments": 3}"#, "409"),
+            ("/v1/weights", r#"{"lte": 1}"#, "404"),
+            ("/v1/weights", r#"{"nr": 0, "wifi": 0}"#, "409"),
+            ("/v1/connections/1/weights", r#"{"nr": 1}"#, "409"),
+        ] {
+            let (head, text) = proxy.put(path, body);
+            assert!(head.contains(status), "{path} {body}: {head} {text}");
+        }
+        // The proxy starts again, and the device finds it.
+        let config = dir.path().join("p.toml");
+        proxy.stop();
+        let proxy = End::start(&w.proxy, Role::Proxy, config).unwrap();
+        let begun = std::time::Instant::now();
+        while active(&device) < 2 || active(&proxy) < 2 {
+            assert!(
+                begun.elapsed().as_secs() < 20,
+                "the device did not connect again"
+            );
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        let events: Events = device.ask("/v1/events");
+        assert!(!events.events.is_empty());
+        let mut tcp = w
+            .device
+            .run(|| TcpStream::connect("127.0.0.1:5001").unwrap());
+        world::ask(&mut tcp, 0);
+        server.join().unwrap();
+        device.stop();
+        proxy.stop();
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said_at_once() {
+    let Some(w) = World::new(1) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (at_device, _) = configs(dir.path(), "");
+    let text = std::fs::read_to_string(&at_device).unwrap();
+    let refuse = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        let path = dir.path().join("bad.toml");
+        std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        let refused = End::start(&w.device, Role::Device, path);
+        let e = refused.err().expect("it is refused");
+        (e.exit_code(), e.to_string())
+    };
+    let pin = text.lines().find(|l| l.starts_with("pins")).unwrap();
+    for (from, to, why) in [
+        (pin, "", "whom to trust is not said"),
+        (pin, "pins = [\"sha256/abc\"]", "44 characters of base64"),
+        (pin, "anyone = true", "must know its proxy"),
+        (
+            "forward",
+            "cc = \"vegas\"\nforward",
+            "unknown congestion control \"vegas\"",
+        ),
+        (
+            "interface = \"d1\"",
+            "interface = \"d*\"",
+            "give its whole name",
+        ),
+        (
+            "[mpquic]",
+            "[scheduler]\nname = \"fifo\"\n[mpquic]",
+            "unknown packet scheduler",
+        ),
+        (
+            "[mpquic]",
+            "[scheduler]\nname = \"ecf\"\n[mpquic]\nlane = \"stream\"",
+            "cannot steer the stream lane",
+        ),
+        (
+            "engine = \"mpquic\"",
+            "engine = \"mptcp\"",
+            "only engine = \"mpquic\" has [mpquic]",
+        ),
+    ] {
+        let (code, said) = refuse(from, to);
+        assert!(code == 2 && said.contains(why), "{code} {said}");
+        assert!(said.contains("bad.toml:"), "{said}");
+    }
+    let key = dir.path().join("device.key");
+    let (code, said) = refuse(&format!("{key:?}"), "\"/nonexistent/key\"");
+    assert!(
+        code == 1 && said.contains("read the private key /nonexistent/key"),
+        "{said}"
+    );
+}
