@@ -31,6 +31,8 @@ pub(super) struct Shown {
 /// How many connections there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct Count {
+    /// Sessions of Multipath QUIC.
+    mpquic: usize,
     /// Over MPTCP.
     mptcp: usize,
     /// Begun with MPTCP, and now TCP (RFC 8684 3.7).
@@ -75,13 +77,15 @@ impl Shown {
             .filter(|c| c.token.is_none() && c.fallback)
             .count();
         let (over, fell) = (mptcp(false), mptcp(true) + left_behind);
+        let quic = view.engine == "mpquic";
         Self {
             role: view.role.clone(),
             engine: view.engine.clone(),
             scheduler: view.scheduler.clone(),
             congestion_control: view.default_congestion_control.clone(),
             connections: Count {
-                mptcp: over,
+                mpquic: if quic { over } else { 0 },
+                mptcp: if quic { 0 } else { over },
                 fallback: fell,
                 tcp: all.len() - over - fell,
             },
@@ -96,9 +100,15 @@ impl Shown {
     /// Heading, table and notes; each line ends.
     pub(super) fn text(&self, output: Output) -> String {
         let c = self.connections;
+        let connections = match &*self.engine {
+            "mpquic" => format!("sessions: {}", c.mpquic),
+            _ => format!(
+                "connections: {} MPTCP, {} fallen back to TCP, {} TCP",
+                c.mptcp, c.fallback, c.tcp
+            ),
+        };
         let mut text = format!(
-            "{} with {}, {}congestion control {}\n\
-             connections: {} MPTCP, {} fallen back to TCP, {} TCP\n",
+            "{} with {}, {}congestion control {}\n{connections}\n",
             self.role,
             self.engine,
             match &self.scheduler {
@@ -106,9 +116,6 @@ impl Shown {
                 None => String::new(),
             },
             self.congestion_control,
-            c.mptcp,
-            c.fallback,
-            c.tcp,
         );
         // A line for each access where programs may read it.
         let between = match output {
@@ -270,6 +277,15 @@ mod tests {
         let before = reading(1.0, &[("nr", 1, 0, 0, 0, 20.0)]);
         let now = reading(2.0, &[("nr", 1, 15_000_000, 150_000, 0, 20.0)]);
         Shown::new(&view, Some(&before), &now, true)
+    }
+
+    #[test]
+    fn sessions_are_no_connections_of_tcp() {
+        let mut quic = shown();
+        quic.engine = "mpquic".to_owned();
+        quic.connections.mpquic = 2;
+        let text = quic.text(Output::Plain);
+        assert!(text.contains("\nsessions: 2\n"), "{text}");
     }
 
     #[test]

@@ -82,5 +82,7 @@ async fn one(
     wire::answered(&mut stream)
         .await?
         .map_err(io::Error::other)?;
-    super::join(&mut tcp, &mut stream).await
+    // How a connection ends is told to its own two ends.
+    let _ = super::join(&mut tcp, &mut stream).await;
+    Ok(())
 }
