@@ -31,6 +31,10 @@ pub struct Options {
     pub steering: Steering,
     /// One of [`congestion::names`].
     pub congestion_control: String,
+    /// At the proxy: by what devices learn at once that it has started anew and knows
+    /// nothing of their sessions (stateless reset, RFC 9000 10.3). Known to it alone and
+    /// the same after each start; none: they find out after a while.
+    pub reset_key: Option<[u8; 32]>,
 }
 
 impl Default for Options {
@@ -40,6 +44,7 @@ impl Default for Options {
             lane: Lane::default(),
             steering: Steering::default(),
             congestion_control: "cubic".to_owned(),
+            reset_key: None,
         }
     }
 }

@@ -407,3 +407,27 @@ fn programs_are_forwarded_where_that_is_allowed() {
         proxy.join().unwrap();
     });
 }
+
+#[test]
+fn a_proxy_that_starts_anew_is_noticed_soon() {
+    let Some(w) = World::new(2) else { return };
+    let options = Options {
+        reset_key: Some([7; 32]),
+        ..Options::default()
+    };
+    let (identity, pin) = identity();
+    let served = serve(&w, &options, identity, Devices::Anyone);
+    w.device.run(|| {
+        runtime().block_on(async {
+            let session = connect(pin, &options, on_interfaces(2)).await.unwrap();
+            fetch(&session, 100_000).await;
+            // Without a word: its sockets are gone before it could say one.
+            drop(served);
+            let (identity, _) = self::identity();
+            let _served = serve(&w, &options, identity, Devices::Anyone);
+            let ended = tokio::time::timeout(Duration::from_secs(8), session.ended());
+            let ended = ended.await.expect("it is noticed");
+            assert!(!ended.is_closed(), "{ended}");
+        });
+    });
+}

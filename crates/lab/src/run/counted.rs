@@ -4,11 +4,12 @@ use braid_core::api::Counters;
 
 use crate::summary::CaseResult;
 
-/// For the run log: what the kernel counted of TCP and Multipath TCP.
+/// For the run log: what the kernel counted of TCP, Multipath TCP and UDP.
 pub(super) fn counters_line(end: &str, counters: &Counters) -> String {
     let mut line = format!("counters of {end}:");
     for (name, value) in &counters.counters {
-        if name.starts_with("MPTcpExt.") || name.starts_with("TcpExt.") {
+        let told = ["MPTcpExt.", "TcpExt.", "Udp.", "Udp6."];
+        if told.iter().any(|group| name.starts_with(group)) {
             line += &format!(" {name}={value}");
         }
     }

@@ -39,7 +39,7 @@ impl Connection {
     /// now.
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Outgoing> {
         self.follow();
-        let transmit = match self.connected {
+        let transmit = match self.connected && !self.quic.is_closed() {
             true if self.lane.is_some() => self.lane_transmit(now, buf),
             true => self.scheduled(now, buf),
             false => {

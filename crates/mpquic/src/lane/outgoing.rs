@@ -2,6 +2,7 @@
 //! until they have left.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound::{Excluded, Unbounded};
 
 use bytes::Bytes;
 
@@ -44,6 +45,8 @@ struct Message {
 #[derive(Debug)]
 pub(super) struct Outgoing {
     streams: BTreeMap<u64, Stream>,
+    /// The one of which was sent last.
+    turn: u64,
     /// Channels of which the peer has everything.
     over: Over,
     /// Bytes of all streams: sent once, acknowledged without a gap, and taken by the peer.
@@ -64,6 +67,7 @@ impl Default for Outgoing {
     fn default() -> Self {
         Self {
             streams: BTreeMap::new(),
+            turn: 0,
             over: Over::default(),
             sent: 0,
             acked: 0,
@@ -275,7 +279,11 @@ impl Outgoing {
         let fits = room.checked_sub(STREAM_HEADER)?;
         let most = self.most - self.sent;
         let has = |s: &Stream| s.fresh().min(most) > 0 || s.wants_fin();
-        let (channel, s) = self.streams.iter_mut().find(|(_, s)| has(s))?;
+        // Streams take turns: none waits for another to end.
+        let others = self.streams.range((Excluded(self.turn), Unbounded));
+        let mut all = others.chain(self.streams.range(..=self.turn));
+        let channel = all.find(|(_, s)| has(s)).map(|(channel, _)| *channel)?;
+        let s = self.streams.get_mut(&channel)?;
         let left = usize::try_from(s.fresh().min(most)).unwrap_or(usize::MAX);
         if left > fits && fits < LEAST {
             return None;
@@ -285,10 +293,11 @@ impl Outgoing {
         let data = s.copy(offset, n);
         s.next += n as u64;
         self.sent += n as u64;
+        self.turn = channel;
         let fin = s.wants_fin();
         s.fin_sent |= fin;
         Some(Frame::Stream {
-            channel: *channel,
+            channel,
             offset,
             fin,
             data,

@@ -269,3 +269,25 @@ fn messages_that_nobody_takes_are_bounded() {
     }
     assert!(bytes <= 16 << 20 && bytes > 15 << 20, "{bytes}");
 }
+
+#[test]
+fn streams_take_turns() {
+    let (mut lane, now) = lane();
+    for channel in [0, 2, 4] {
+        let data = Bytes::from(vec![1; 100_000]);
+        assert_eq!(lane.write(channel, data), 100_000);
+    }
+    let mut sent = BTreeMap::<u64, usize>::new();
+    for _ in 0..30 {
+        for (_, data) in lane.write_next(&[0], 1200, now) {
+            for frame in wire::read(data).unwrap().1 {
+                if let Frame::Stream { channel, data, .. } = frame {
+                    *sent.entry(channel).or_default() += data.len();
+                }
+            }
+        }
+    }
+    // Each a third, to within a datagram.
+    let (least, most) = (sent.values().min().unwrap(), sent.values().max().unwrap());
+    assert!(sent.len() == 3 && most - least <= 1200, "{sent:?}");
+}

@@ -4,7 +4,8 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use noq_proto::{EndpointConfig, ServerConfig};
+use noq_proto::{EndpointConfig, HashedConnectionIdGenerator, ServerConfig};
+use ring::hmac;
 
 use super::core::{End, Port, Shared};
 use super::driver::Driver;
@@ -39,7 +40,7 @@ impl Proxy {
         options: &Options,
         accesses: Vec<Access>,
     ) -> Result<Self, Error> {
-        let mut host = Host::new(EndpointConfig::default());
+        let mut host = Host::new(endpoint(options.reset_key));
         host.listen(tls, options, accesses)?;
         let mut ports = Vec::new();
         let mut addresses = Vec::new();
@@ -88,6 +89,23 @@ impl Proxy {
     pub fn set_options(&self, options: &Options, accesses: Vec<Access>) -> Result<(), Error> {
         self.shared.lock().host.set_options(options, accesses)
     }
+}
+
+/// Connection ids and reset tokens that are known again after another start.
+fn endpoint(reset_key: Option<[u8; 32]>) -> EndpointConfig {
+    let Some(key) = reset_key else {
+        return EndpointConfig::default();
+    };
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
+    let ids = hmac::sign(&key, b"connection ids");
+    let ids = ids.as_ref().first_chunk().copied().unwrap_or_default();
+    let mut config = EndpointConfig::new(Arc::new(key));
+    config.cid_generator(Arc::new(move || {
+        Box::new(HashedConnectionIdGenerator::from_key(u64::from_be_bytes(
+            ids,
+        )))
+    }));
+    config
 }
 
 impl Drop for Proxy {

@@ -8,6 +8,7 @@ use std::path::Path;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sha2::{Digest, Sha256};
 
 use super::{Pin, TlsError};
 
@@ -92,6 +93,15 @@ impl Identity {
     /// What the other end trusts it by.
     pub fn pin(&self) -> Pin {
         self.pin
+    }
+
+    /// What [`Options::reset_key`](crate::Options::reset_key) may be: known to this end
+    /// alone, and the same after each start.
+    pub fn reset_key(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(b"braid stateless reset");
+        hash.update(self.key.secret_der());
+        hash.finalize().into()
     }
 
     pub(super) fn chain(&self) -> Vec<CertificateDer<'static>> {

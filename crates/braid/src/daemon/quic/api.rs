@@ -5,6 +5,7 @@ use braid_core::api::{
     EventKind, Events, Priorities, Role, SchedulerChange, Status, Weights,
 };
 use braid_mpquic::{PathInfo, Session};
+use braid_mptcp::mib;
 
 use super::state::State;
 use super::told::{self, Traffic};
@@ -142,11 +143,12 @@ impl Api for State {
         })
     }
 
-    /// The kernel counts nothing of this engine.
+    /// What concerns this engine stands under `Udp`.
     fn counters(&self) -> Result<Counters> {
+        let all = mib::Counters::read()?;
         Ok(Counters {
             t_ns: now(),
-            ..Counters::default()
+            counters: all.iter().map(|(n, v)| (n.to_owned(), v)).collect(),
         })
     }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use braid_mpquic::forward::{Allowed, serve};
-use braid_mpquic::{Proxy, tls};
+use braid_mpquic::{Options, Proxy, tls};
 use tokio::task::JoinHandle;
 
 use super::keys;
@@ -31,7 +31,11 @@ pub(super) fn start(state: &Arc<State>) -> Result<JoinHandle<()>, DaemonError> {
         at.map(|a| SocketAddr::new(*a, quic.port)).collect()
     };
     let accesses = lock(&state.steered).accesses.clone();
-    let proxy = Proxy::listen(&at, tls, &state.options(), accesses).map_err(|e| failed(&e))?;
+    let options = Options {
+        reset_key: Some(identity.reset_key()),
+        ..state.options()
+    };
+    let proxy = Proxy::listen(&at, tls, &options, accesses).map_err(|e| failed(&e))?;
     let proxy = Arc::new(proxy);
     *lock(&state.proxy) = Some(Arc::clone(&proxy));
     Ok(tokio::spawn(take_in(Arc::clone(state), proxy)))
