@@ -88,6 +88,14 @@ pub struct CaseResult {
     pub ceiling_mbps: Option<f64>,
     /// `goodput_mbps / ceiling_mbps`.
     pub efficiency: Option<f64>,
+    /// What the links of a path plan could carry together in the measured time,
+    /// IP, Mbit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_mbps: Option<f64>,
+    /// What an ideal single path (always the best cell, no interruption) could
+    /// have carried in the measured time, IP, Mbit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ideal_mbps: Option<f64>,
     /// The same traffic on the best single access, measured in this run, Mbit/s.
     pub best_single_mbps: Option<f64>,
     /// IP bytes of the data direction that left each access's link, as a fraction of all.

@@ -372,7 +372,12 @@ fn buffers_of_sockets_are_three_rising_sizes() {
     let text = |sizes: &str| format!("{GOOD}\n[network]\ntcp_rmem = {sizes}\n");
     let s = parse(&text("[4096, 131072, 6291456]")).unwrap();
     assert_eq!(s.network.tcp_rmem, [4096, 131_072, 6_291_456]);
-    assert_eq!(s.network.tcp_wmem, TCP_WMEM);
+    assert_eq!(s.cases[0].tcp_rmem, s.network.tcp_rmem);
+    // Send buffers begin as the accesses' rates ask.
+    assert_eq!(s.network.tcp_wmem, None);
+    let [least, initial, greatest] = s.cases[0].tcp_wmem;
+    assert_eq!([least, greatest], [TCP_WMEM[0], TCP_WMEM[2]]);
+    assert!(initial < TCP_WMEM[1], "{initial}");
     for wrong in [
         "[4096, 16, 6291456]",
         "[0, 1, 2]",

@@ -114,7 +114,7 @@ fn a_link_that_comes_up_again_is_routed_again() {
             send(&cpe.namespace, None, topology.service).unwrap();
             assert_eq!(left_by(&topology), set(&["wifi"]));
 
-            topology.link_up("cpe", "nr").unwrap();
+            topology.link_up("cpe", "nr", 1).unwrap();
             eventually("the link is up", || {
                 topology.link_state("cpe", "nr").unwrap() == (true, true)
             });
@@ -123,7 +123,35 @@ fn a_link_that_comes_up_again_is_routed_again() {
             send(&cpe.namespace, None, topology.service).unwrap();
             assert_eq!(left_by(&topology), set(&["nr"]));
         }
-        assert_eq!(topology.link_up("cpe", "lte").unwrap_err().exit_code(), 2);
+        assert_eq!(
+            topology.link_up("cpe", "lte", 1).unwrap_err().exit_code(),
+            2
+        );
+    });
+}
+
+#[test]
+fn an_access_can_get_another_address() {
+    each_kind(&["nr", "wifi"], |spec| {
+        let topology = Topology::build(&spec).unwrap();
+        let cpe = &topology.devices[0];
+        let nr = &cpe.accesses[0];
+        left_by(&topology);
+        for n in 2..4 {
+            let (old, new) = (nr.address(n - 1), nr.address(n));
+            topology.link_down("cpe", "nr").unwrap();
+            topology.forget_address("cpe", "nr", n - 1).unwrap();
+            topology.link_up("cpe", "nr", n).unwrap();
+            eventually("the link is up", || {
+                topology.link_state("cpe", "nr").unwrap() == (true, true)
+            });
+            assert!(send(&cpe.namespace, Some(old), topology.service).is_err());
+            send(&cpe.namespace, Some(new), topology.service).unwrap();
+            assert_eq!(left_by(&topology), set(&["nr"]), "from {new}");
+        }
+        // Twice does no harm.
+        topology.forget_address("cpe", "nr", 1).unwrap();
+        assert!(topology.forget_address("cpe", "lte", 1).is_err());
     });
 }
 

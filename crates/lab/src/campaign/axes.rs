@@ -57,6 +57,12 @@ pub(super) fn apply(scenario: &mut Table, key: &str, value: &Value) -> Result<()
                 set_link(link, property, value);
                 Ok(())
             }
+            ["plan", property] => {
+                let plan = scenario.get_mut("plan").and_then(Value::as_table_mut);
+                let plan = plan.ok_or("the scenario has no [plan]")?;
+                set(plan, property, value);
+                Ok(())
+            }
             _ => Err(unknown(key)),
         },
     }
@@ -64,7 +70,7 @@ pub(super) fn apply(scenario: &mut Table, key: &str, value: &Value) -> Result<()
 
 fn unknown(key: &str) -> String {
     let mut text = format!(
-        "unknown axis \"{key}\": expected one of {}, or access.NAME.down.KEY and access.NAME.up.KEY with a key of a link",
+        "unknown axis \"{key}\": expected one of {}, plan.KEY, or access.NAME.down.KEY and access.NAME.up.KEY with a key of a link",
         SHORT.join(", ")
     );
     if let Some(n) = nearest(key, SHORT) {

@@ -8,6 +8,9 @@ use toml::{Table, Value};
 
 use crate::scenario::Source;
 
+/// Keys whose values are names of files: of traces and of path plans.
+const NAMES: [&str; 4] = ["trace", "plan", "file", "ideal"];
+
 /// Gives every trace that `scenario` names a name of its own below `traces/`,
 /// and returns those names with the bytes. A trace that cannot be read keeps
 /// its name.
@@ -24,7 +27,7 @@ fn visit(source: &Source, value: &mut Value, found: &mut BTreeMap<String, Vec<u8
         Value::Table(t) => {
             for (key, v) in t.iter_mut() {
                 match v {
-                    Value::String(name) if key == "trace" => {
+                    Value::String(name) if NAMES.contains(&key.as_str()) => {
                         if let Some(bytes) = source.trace(name) {
                             *name = portable(name, &bytes);
                             found.insert(name.clone(), bytes);

@@ -164,6 +164,26 @@ pub(crate) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
         let tone = if e >= 0.95 { Tone::Good } else { Tone::Plain };
         Some(Text::new(percent(e, false)).tone(tone))
     });
+    add(
+        "links'\ncapacity",
+        "capacity of the links",
+        4,
+        Right,
+        &|c| Some(Text::new(short(c.median(|r| r.capacity_mbps)?))),
+    );
+    add("ideal\nsingle", "ideal single path", 3, Right, &|c| {
+        Some(Text::new(short(c.median(|r| r.ideal_mbps)?)))
+    });
+    add(
+        "of ideal\nsingle",
+        "goodput over ideal single path",
+        3,
+        Right,
+        &|c| {
+            let of = c.median(|r| Some(r.goodput_mbps / r.ideal_mbps.filter(|i| *i > 0.0)?))?;
+            Some(Text::new(percent(of, false)))
+        },
+    );
     add("best\nsingle", "best single path", 2, Right, &|c| {
         let b = c.median(|r| r.best_single_mbps)?;
         // 1 % is what noise may take.

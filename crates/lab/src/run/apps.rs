@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use braid_core::Time;
+use braid_radio::model::LinkSpec;
 
 use super::Context;
 use super::DEVICE;
@@ -13,7 +14,7 @@ use super::app::{App, pair};
 use super::child::log_sink;
 use super::controls;
 use crate::error::LabError;
-use crate::scenario::{Case, Direction, Engine, Traffic};
+use crate::scenario::{Case, Direction, Engine, Traffic, queued};
 use crate::topology::{Device, Spawn, Topology};
 use crate::traffic::{
     self, CommandOutcome, CommandSpec, Kind, Role, RunningCommand, TrafficReport, TrafficSpec,
@@ -312,19 +313,7 @@ fn address(device: &Device, access: &str) -> Result<IpAddr> {
 
 /// An upper bound of the RTT of an access with full queues.
 fn longest_rtt(a: &crate::scenario::AccessSetup) -> Duration {
-    use braid_radio::model::{DelaySpec, LinkSpec, QueueSpec};
-    let one = |l: &LinkSpec| {
-        let delay = match &l.delay {
-            DelaySpec::Constant(d) => *d,
-            DelaySpec::Steps { points, .. } => points.iter().map(|p| p.1).max().unwrap_or_default(),
-        };
-        delay
-            + if let QueueSpec::Time(t) = l.queue {
-                t
-            } else {
-                Duration::from_millis(100)
-            }
-    };
+    let one = |l: &LinkSpec| l.longest_delay() + queued(&l.queue);
     one(&a.down) + one(&a.up)
 }
 

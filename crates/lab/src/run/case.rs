@@ -228,8 +228,8 @@ fn topology_spec(context: &Context<'_>, case: &Case) -> TopologySpec {
         .prefix
         .and_then(|(addr, len)| ipnet::IpNet::new(addr, len).ok());
     spec.mtu = network.mtu;
-    spec.tcp_rmem = case.tcp_rmem.unwrap_or(network.tcp_rmem);
-    spec.tcp_wmem = case.tcp_wmem.unwrap_or(network.tcp_wmem);
+    spec.tcp_rmem = case.tcp_rmem;
+    spec.tcp_wmem = case.tcp_wmem;
     spec.ports = context.options.ports;
     let cc = context.controls.of_case(case);
     if let (Traffic::Command { .. }, Some(cc)) = (&case.traffic, cc) {

@@ -20,7 +20,7 @@ use super::DEVICE;
 use super::child::{Lines, log_sink, wait_ready, write_json};
 use super::quic;
 use crate::error::LabError;
-use crate::scenario::{Case, Direction, Engine, PathManager};
+use crate::scenario::{self, Action, Case, Direction, Engine, PathManager};
 use crate::topology::{Access, Child, Device, Namespace, Spawn, Topology};
 
 struct End {
@@ -65,19 +65,30 @@ impl Ends {
         let at_device: Map<_, _> = device
             .accesses
             .iter()
-            .map(|a| (a.name.clone(), at_the_device(a, backup(&a.name))))
+            .map(|a| {
+                let mut told = at_the_device(a, backup(&a.name));
+                if moves(case, &a.name) {
+                    // Whatever address it has.
+                    told["address"] = Value::Null;
+                }
+                (a.name.clone(), told)
+            })
             .collect();
         let at_proxy: Map<_, _> = device
             .accesses
             .iter()
             .map(|a| {
-                let what = json!({ "kind": a.kind, "address": a.device.addr });
-                (a.name.clone(), what)
+                let first = a.device.addr;
+                let network = ipnet::IpNet::new(first, a.prefix_len).map(|n| n.trunc());
+                let of = match network {
+                    Ok(all) if moves(case, &a.name) => all.to_string(),
+                    _ => first.to_string(),
+                };
+                (a.name.clone(), json!({ "kind": a.kind, "address": of }))
             })
             .collect();
         // What the namespaces have been given.
-        let network = &context.scenario.network;
-        let buffers = json!({ "tcp_rmem": network.tcp_rmem, "tcp_wmem": network.tcp_wmem });
+        let buffers = json!({ "tcp_rmem": case.tcp_rmem, "tcp_wmem": case.tcp_wmem });
         let engine = case.engine.as_str();
         let others = others(case, topology, &buffers);
         let keys = quic::keys(context, case)?;
@@ -269,6 +280,12 @@ fn others<'a>(case: &Case, topology: &'a Topology, buffers: &Value) -> Vec<(&'a 
         }
     };
     devices.map(|d| (d, config(d))).collect()
+}
+
+/// Whether an access gets further addresses.
+fn moves(case: &Case, access: &str) -> bool {
+    let to_others = |e: &&scenario::Event| matches!(e.action, Action::Address(_));
+    (case.events.iter().filter(to_others)).any(|e| e.access == access)
 }
 
 /// What a run sets ends with it, however it ends.

@@ -58,6 +58,8 @@ pub(super) struct Schedule {
     rows: Vec<EventRow>,
     /// The weights of accesses now.
     pub(super) weights: BTreeMap<String, f64>,
+    /// Numbers of the addresses that accesses have now, where not the first.
+    addresses: BTreeMap<String, u32>,
 }
 
 impl Schedule {
@@ -70,6 +72,7 @@ impl Schedule {
             outages: Vec::new(),
             rows: Vec::new(),
             weights: case.weights.clone().unwrap_or_default(),
+            addresses: BTreeMap::new(),
         }
     }
 
@@ -81,7 +84,7 @@ impl Schedule {
                 Action::Down | Action::Blackhole => both(LinkChange::Down),
                 Action::Up => both(LinkChange::Up),
                 Action::Change { down, up } => (down.clone(), up.clone()),
-                Action::Weights(_) => continue,
+                Action::Weights(_) | Action::Address(_) => continue,
             };
             for (changes, way) in [(down, "down"), (up, "up")] {
                 for change in changes {
@@ -147,9 +150,14 @@ impl Schedule {
             Action::Up => {
                 let (interface, _) = topology.link_state(DEVICE, &event.access)?;
                 if !interface {
-                    topology.link_up(DEVICE, &event.access)?;
+                    topology.link_up(DEVICE, &event.access, self.address(&event.access))?;
                     self.tell(ends, &event.access, true).await?;
                 }
+            }
+            Action::Address(new) => {
+                let old = self.address(&event.access);
+                topology.forget_address(DEVICE, &event.access, old)?;
+                self.addresses.insert(event.access.clone(), new);
             }
             Action::Weights(ref weights) => {
                 ends.weigh(weights).await?;
@@ -181,6 +189,10 @@ impl Schedule {
         }
         self.row(t, &event.access, event.label.clone());
         Ok(())
+    }
+
+    fn address(&self, access: &str) -> u32 {
+        self.addresses.get(access).copied().unwrap_or(1)
     }
 
     /// Tells the device's end that an access came or went.

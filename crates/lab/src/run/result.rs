@@ -8,6 +8,7 @@ use braid_core::Time;
 use braid_core::api::{Counters, Lane};
 use braid_core::overhead::Transport;
 use braid_radio::emulator::api::Stats;
+use braid_radio::model::RateSpec;
 
 use super::apps::Traffics;
 use super::counted;
@@ -83,6 +84,10 @@ pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult
             .ceiling_mbps
             .filter(|c| *c > 0.0)
             .map(|c| r.goodput_mbps / c);
+        if let Some(ideal) = &case.ideal {
+            r.ideal_mbps = mean_rate(ideal, from.since(i.start), to.since(i.start));
+            r.capacity_mbps = r.ceiling_mbps.map(|c| c / fraction(i));
+        }
     }
     if let Some(rec) = receiver {
         r.gap_ms = rec.gap_ms;
@@ -246,6 +251,20 @@ async fn ceiling(i: &Inputs<'_>, radio: &Radio, from: Time, to: Time) -> Result<
     Ok(Some(bits * fraction(i) / seconds / 1e6))
 }
 
+/// Mean of a rate over a time, Mbit/s; `None` where it has no limit.
+fn mean_rate(rate: &RateSpec, from: Duration, to: Duration) -> Option<f64> {
+    let RateSpec::Steps { points, .. } = rate else {
+        return None;
+    };
+    let ends = points.iter().skip(1).map(|p| p.0).chain([Duration::MAX]);
+    let mbits = points.iter().zip(ends).map(|((begin, rate), end)| {
+        let within = end.min(to).saturating_sub(from.max(*begin));
+        within.as_secs_f64() * rate.as_mbps()
+    });
+    let seconds = to.saturating_sub(from).as_secs_f64();
+    (seconds > 0.0).then(|| mbits.sum::<f64>() / seconds)
+}
+
 fn recovery(o: &Outage, start: Time, receiver: Option<&TrafficReport>) -> Option<Recovery> {
     let up = o.up?;
     // A gap that begins in the outage belongs to it, and one that was under way too.
@@ -332,7 +351,26 @@ pub(super) fn pauses(case: &Case, repeat: u32, stats: &Stats) -> Vec<EventRow> {
 
 #[cfg(test)]
 mod tests {
+    use braid_core::Rate;
+
     use super::*;
+
+    #[test]
+    fn a_mean_rate_weighs_every_step_by_its_time() {
+        let s = Duration::from_secs;
+        let rate = RateSpec::Steps {
+            points: vec![
+                (s(0), Rate::from_mbps(10.0)),
+                (s(4), Rate::ZERO),
+                (s(5), Rate::from_mbps(40.0)),
+            ],
+            period: None,
+        };
+        assert_eq!(mean_rate(&rate, s(0), s(10)), Some(24.0));
+        assert_eq!(mean_rate(&rate, s(2), s(6)), Some(15.0));
+        assert_eq!(mean_rate(&rate, s(7), s(9)), Some(40.0));
+        assert_eq!(mean_rate(&rate, s(7), s(7)), None);
+    }
 
     #[test]
     fn a_gap_belongs_to_the_outage_that_it_touches() {

@@ -9,8 +9,11 @@ use serde_spanned::Spanned;
 
 use super::diagnostic::{Diagnostic, Problem, nearest};
 use super::files::Files;
-use super::raw::{RawAccess, RawChange, RawLink, RawScenario, RawVariant};
-use super::{AccessSetup, Bystander, Case, Overrides, Scenario, backhaul, link, network, traffic};
+use super::plan::Planned;
+use super::raw::{RawAccess, RawCase, RawChange, RawLink, RawScenario, RawVariant};
+use super::{
+    AccessSetup, Bystander, Case, Network, Overrides, Scenario, backhaul, link, network, traffic,
+};
 use crate::summary::PaperFigure;
 
 pub(super) fn parse(
@@ -30,6 +33,14 @@ pub(super) fn parse(
             .scenario(text, origin)
         })
         .map_err(|p| p.in_file(origin.to_owned(), text))
+}
+
+/// What the cases of one variant have in common.
+pub(super) struct Setting {
+    pub(super) accesses: Vec<AccessSetup>,
+    pub(super) bystanders: Vec<Bystander>,
+    pub(super) planned: Planned,
+    pub(super) network: Network,
 }
 
 pub(super) struct Builder<'a> {
@@ -52,11 +63,12 @@ impl Builder<'_> {
                 "a name is made of letters, digits, '-', '_' and '.': it names the output folder",
             ));
         }
-        if raw.access.get_ref().is_empty() {
-            return Err(Problem::at(
-                raw.access.span(),
-                "expected at least one access",
-            ));
+        if raw.accesses().is_empty() && raw.plan.is_none() {
+            let m = "expected at least one access: [access.NAME], or [plan]";
+            return Err(match &raw.access {
+                Some(given) => Problem::at(given.span(), m),
+                None => Problem::whole(m),
+            });
         }
         let media = self.media()?;
         for (name, b) in &raw.backhaul {
@@ -102,8 +114,20 @@ impl Builder<'_> {
     }
 
     fn cases_of(&self, variant: Option<&RawVariant>, out: &mut Vec<Case>) -> Result<(), Problem> {
-        let accesses = self.accesses(variant)?;
-        let bystanders = self.bystanders(variant)?;
+        let mut planned = self.plan(variant)?;
+        let mut accesses = self.accesses(variant)?;
+        accesses.append(&mut planned.accesses);
+        let mut names = HashSet::new();
+        if let Some(twice) = accesses.iter().find(|a| !names.insert(&a.name)) {
+            let m = format!("\"{}\" is the name of an interface of [plan]", twice.name);
+            return Err(Problem::whole(m));
+        }
+        let setting = Setting {
+            accesses,
+            bystanders: self.bystanders(variant)?,
+            planned,
+            network: network::build(&self.raw.network)?,
+        };
         let raw_cases = self.raw.case.get_ref();
         if raw_cases.is_empty() {
             return Err(Problem::at(
@@ -116,13 +140,27 @@ impl Builder<'_> {
             if !names.insert(c.name.get_ref()) {
                 return Err(Problem::at(c.name.span(), "two cases have this name"));
             }
-            out.push(self.case(c, variant, &accesses, &bystanders)?);
+            if self.concerns(c, variant)? {
+                out.push(self.case(c, variant, &setting)?);
+            }
         }
         Ok(())
     }
 
+    /// Whether a case is run in a variant.
+    fn concerns(&self, case: &RawCase, variant: Option<&RawVariant>) -> Result<bool, Problem> {
+        let Some(named) = &case.variants else {
+            return Ok(true);
+        };
+        let known = || self.raw.variant.iter().map(|v| v.name.get_ref().as_str());
+        if let Some(bad) = named.iter().find(|n| !known().any(|k| k == n.get_ref())) {
+            return Err(unknown(bad, "variant", known()));
+        }
+        Ok(variant.is_some_and(|v| named.iter().any(|n| n.get_ref() == v.name.get_ref())))
+    }
+
     fn accesses(&self, variant: Option<&RawVariant>) -> Result<Vec<AccessSetup>, Problem> {
-        let known = self.raw.access.get_ref();
+        let known = self.raw.accesses();
         let mut changes: IndexMap<&str, &RawChange> = IndexMap::new();
         if let Some(v) = variant {
             for (name, change) in &v.access {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use braid_core::api::WrrMode;
 use serde_spanned::Spanned;
 
-use super::build::{Builder, no_access, unknown};
+use super::build::{Builder, Setting, no_access, unknown};
 use super::diagnostic::Problem;
 use super::raw::{RawCase, RawVariant, RawWeights};
-use super::{AccessSetup, Bystander, Case, Engine, PathManager, network, quic, traffic};
+use super::{AccessSetup, Bystander, Case, Engine, Event, PathManager, network, quic, traffic};
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
@@ -37,18 +37,18 @@ impl Builder<'_> {
         &self,
         raw: &RawCase,
         variant: Option<&RawVariant>,
-        accesses: &[AccessSetup],
-        bystanders: &[Bystander],
+        setting: &Setting,
     ) -> Result<Case, Problem> {
-        let known = self.raw.access.get_ref();
-        let check = |a: &Spanned<String>| match known.contains_key(a.get_ref()) {
+        let accesses = &setting.accesses;
+        let known = || accesses.iter().map(|a| &a.name);
+        let check = |a: &Spanned<String>| match known().any(|k| k == a.get_ref()) {
             true => Ok(a.get_ref().clone()),
-            false => Err(Problem::at(a.span(), no_access(a.get_ref(), known.keys()))),
+            false => Err(Problem::at(a.span(), no_access(a.get_ref(), known()))),
         };
         let engine = self.engine(raw, &check)?;
         let mine: Vec<String> = match &raw.accesses {
             Some(list) => list.iter().map(check).collect::<Result<_, _>>()?,
-            None => known.keys().cloned().collect(),
+            None => known().cloned().collect(),
         };
         if let Engine::Tcp { access } = &engine
             && !mine.contains(access)
@@ -70,10 +70,19 @@ impl Builder<'_> {
             ));
         }
         quic::traffic(&engine, &traffic, raw)?;
-        let weights = raw.weights.as_ref().map(|w| self.weights(w)).transpose()?;
-        let events = self.events(&mine, duration, weights.is_some())?;
+        self.covers(setting, duration, raw)?;
+        let weights = raw.weights.as_ref();
+        let weights = weights.map(|w| self.weights(w, accesses)).transpose()?;
+        let mut events = self.events(accesses, &mine, duration, weights.is_some())?;
+        let planned = setting.planned.events.iter();
+        let concerns = |e: &&Event| mine.contains(&e.access) && e.at < duration;
+        events.extend(planned.filter(concerns).cloned());
+        events.sort_by_key(|e| e.at);
         let base_name = raw.name.get_ref().clone();
         let cc = raw.cc.as_ref().map(|s| s.get_ref().clone());
+        let used = accesses.iter().filter(|a| mine.contains(&a.name));
+        let used: Vec<AccessSetup> = used.cloned().collect();
+        let network = &setting.network;
         Ok(Case {
             name: match variant {
                 Some(v) => format!("{}: {base_name}", v.name.get_ref()),
@@ -88,32 +97,44 @@ impl Builder<'_> {
             num_segments: raw.num_segments.as_ref().map(|n| *n.get_ref()),
             opportunistic: raw.opportunistic.as_ref().map(|b| *b.get_ref()),
             penalise: raw.penalise.as_ref().map(|b| *b.get_ref()),
-            bystanders: like_the_case(bystanders, cc.as_ref()),
+            bystanders: like_the_case(&setting.bystanders, cc.as_ref()),
             cc,
             weights,
             traffic,
-            tcp_rmem: network::buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?,
-            tcp_wmem: network::buffer(raw.tcp_wmem.as_ref(), "tcp_wmem")?,
+            tcp_rmem: network::buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?
+                .unwrap_or(network.tcp_rmem),
+            tcp_wmem: network::buffer(raw.tcp_wmem.as_ref(), "tcp_wmem")?
+                .or(network.tcp_wmem)
+                .unwrap_or_else(|| network::send_buffers(&used)),
             duration,
             warmup,
-            accesses: accesses
-                .iter()
-                .filter(|a| mine.contains(&a.name))
-                .cloned()
-                .collect(),
+            accesses: used,
             events,
+            ideal: setting.planned.ideal.clone(),
         })
+    }
+
+    /// Whether the plan lasts as long as the case.
+    fn covers(&self, setting: &Setting, duration: Duration, raw: &RawCase) -> Result<(), Problem> {
+        match setting.planned.left {
+            Some(left) if left < duration => Err(Problem::at(
+                raw.duration.as_ref().unwrap_or(&self.raw.duration).span(),
+                format!("of the plan {left:?} are left after its start: expected at most that"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Weights by access, of those that the scenario has.
     pub(super) fn weights(
         &self,
         raw: &Spanned<RawWeights>,
+        accesses: &[AccessSetup],
     ) -> Result<BTreeMap<String, f64>, Problem> {
-        let known = self.raw.access.get_ref();
+        let known = || accesses.iter().map(|a| &a.name);
         for (name, v) in raw.get_ref() {
-            if !known.contains_key(name) {
-                return Err(Problem::at(raw.span(), no_access(name, known.keys())));
+            if !known().any(|k| k == name) {
+                return Err(Problem::at(raw.span(), no_access(name, known())));
             }
             if !(0.0..=1e6).contains(&v.0) {
                 let m = format!("weight {} of {name}: expected 0 to 1000000", v.0);

@@ -8,11 +8,12 @@ use super::build::{Builder, no_access};
 use super::diagnostic::{Problem, nearest};
 use super::raw::{RawEvent, RawLink, Way};
 use super::text::Either;
-use super::{Action, Event, backhaul, link};
+use super::{AccessSetup, Action, Event, backhaul, link};
 
 impl Builder<'_> {
     pub(super) fn events(
         &self,
+        all: &[AccessSetup],
         accesses: &[String],
         duration: Duration,
         weighted: bool,
@@ -22,12 +23,12 @@ impl Builder<'_> {
             let (access, action, label) = match (&e.access, &e.set, &e.weights) {
                 (Some(access), Some(set), None) => {
                     let name = access.get_ref();
-                    if !self.raw.access.get_ref().contains_key(name) {
-                        let known = self.raw.access.get_ref().keys();
+                    let Some(setup) = all.iter().find(|a| a.name == *name) else {
+                        let known = all.iter().map(|a| &a.name);
                         return Err(Problem::at(access.span(), no_access(name, known)));
-                    }
+                    };
                     let (action, label) = self.action(e, set)?;
-                    if self.raw.access.get_ref()[name].backhaul.is_some()
+                    if setup.backhaul.is_some()
                         && let Either::Long(table) = set.get_ref()
                         && let Some(key) = backhaul::not_its_own(table)
                     {
@@ -41,13 +42,13 @@ impl Builder<'_> {
                     (name.as_str(), action, label)
                 }
                 (None, None, Some(weights)) => {
-                    let all = self.weights(weights)?;
-                    if all.is_empty() {
+                    let new = self.weights(weights, all)?;
+                    if new.is_empty() {
                         return Err(Problem::at(weights.span(), "this event changes nothing"));
                     }
-                    let list: Vec<_> = all.iter().map(|(a, w)| format!("{a}={w}")).collect();
+                    let list: Vec<_> = new.iter().map(|(a, w)| format!("{a}={w}")).collect();
                     let label = format!("weights {}", list.join(" "));
-                    ("", Action::Weights(all), label)
+                    ("", Action::Weights(new), label)
                 }
                 _ => {
                     return Err(Problem::at(

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use braid_radio::model::RateSpec;
+use braid_radio::signal::plan::{self, Plan};
 use braid_radio::trace::{Format, Trace};
 use serde_spanned::Spanned;
 
@@ -17,6 +18,24 @@ pub(super) enum Files<'a> {
 }
 
 impl Files<'_> {
+    /// Reads the path plan `name`.
+    pub(super) fn plan(&self, name: &str) -> Result<Plan, String> {
+        let parsed = match self {
+            Self::In(dir) => {
+                let path = dir.join(name);
+                let bytes = std::fs::read(&path)
+                    .map_err(|e| format!("cannot read the plan {}: {e}", path.display()))?;
+                plan::parse(&bytes).map_err(|e| e.in_file(&path))
+            }
+            Self::Shipped => {
+                let bytes = shipped::find_trace(name)
+                    .ok_or_else(|| format!("plan {name} is not among the shipped ones"))?;
+                plan::parse(bytes).map_err(|e| e.in_file(Path::new(name)))
+            }
+        };
+        parsed.map_err(|e| e.to_string())
+    }
+
     /// Reads the trace `name` as a capacity over time.
     pub(super) fn load(
         &self,

@@ -9,6 +9,7 @@ mod event;
 mod files;
 mod link;
 mod network;
+mod plan;
 mod quic;
 mod raw;
 mod shipped;
@@ -24,7 +25,7 @@ use std::time::Duration;
 use braid_core::api::{Lane, WrrMode};
 use braid_core::{AccessKind, Rate};
 use braid_radio::model::wifi::WifiSpec;
-use braid_radio::model::{LinkChange, LinkSpec};
+use braid_radio::model::{LinkChange, LinkSpec, RateSpec};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,7 @@ pub use diagnostic::Diagnostic;
 #[cfg(feature = "report")]
 pub(crate) use diagnostic::{Problem, nearest};
 use files::Files;
+pub(crate) use network::queued;
 pub use shipped::{Shipped, shipped};
 pub use source::Source;
 #[cfg(feature = "report")]
@@ -74,8 +76,9 @@ pub struct Network {
     pub mtu: u32,
     /// Receive buffers of TCP sockets: least, initial, greatest, bytes.
     pub tcp_rmem: [u32; 3],
-    /// Send buffers of TCP sockets: least, initial, greatest, bytes.
-    pub tcp_wmem: [u32; 3],
+    /// Send buffers of TCP sockets: least, initial, greatest, bytes; `None`: by
+    /// the rates of the accesses.
+    pub tcp_wmem: Option<[u32; 3]>,
     /// Parameters of the virtual clock's kernel, as `MODULE.PARAMETER`.
     pub module_parameters: BTreeMap<String, i64>,
 }
@@ -135,6 +138,9 @@ pub enum Action {
     Blackhole,
     /// Works again.
     Up,
+    /// The device's interface, which is down, loses its address and has this one
+    /// from then on: its number, from 1.
+    Address(u32),
     /// Changes of the links.
     Change {
         /// Changes of the downlink.
@@ -231,10 +237,10 @@ pub struct Case {
     pub weights: Option<BTreeMap<String, f64>>,
     /// What the application does.
     pub traffic: Traffic,
-    /// Receive buffers of TCP sockets, instead of the network's.
-    pub tcp_rmem: Option<[u32; 3]>,
-    /// Send buffers of TCP sockets, instead of the network's.
-    pub tcp_wmem: Option<[u32; 3]>,
+    /// Receive buffers of TCP sockets: least, initial, greatest, bytes.
+    pub tcp_rmem: [u32; 3],
+    /// Send buffers of TCP sockets: least, initial, greatest, bytes.
+    pub tcp_wmem: [u32; 3],
     /// Length, warm-up included.
     pub duration: Duration,
     /// Time at the start that is not measured.
@@ -245,6 +251,9 @@ pub struct Case {
     pub bystanders: Vec<Bystander>,
     /// Events, in order of time.
     pub events: Vec<Event>,
+    /// Capacity of an ideal single path, to be shown beside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ideal: Option<RateSpec>,
 }
 
 /// Changes that the command line makes to a scenario.

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
+use braid_mptcp::buffers::{self, TCP_RMEM, TCP_WMEM};
+use braid_radio::model::{LinkSpec, QueueSpec, RateSpec};
 use toml::Spanned;
 
-use super::Network;
 use super::diagnostic::Problem;
 use super::raw::{Family, RawNetwork};
-use braid_mptcp::buffers::{TCP_RMEM, TCP_WMEM};
+use super::{AccessSetup, Network};
 
 pub(super) fn build(raw: &RawNetwork) -> Result<Network, Problem> {
     let ipv6 = raw.family == Some(Family::Ipv6);
@@ -69,8 +71,54 @@ pub(super) fn build(raw: &RawNetwork) -> Result<Network, Problem> {
         prefix,
         mtu,
         tcp_rmem: buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?.unwrap_or(TCP_RMEM),
-        tcp_wmem: buffer(raw.tcp_wmem.as_ref(), "tcp_wmem")?.unwrap_or(TCP_WMEM),
+        tcp_wmem: buffer(raw.tcp_wmem.as_ref(), "tcp_wmem")?,
     })
+}
+
+/// Send buffers for what the accesses carry at best.
+pub(super) fn send_buffers(accesses: &[AccessSetup]) -> [u32; 3] {
+    let [least, _, greatest] = TCP_WMEM;
+    let initial = |way: fn(&AccessSetup) -> &LinkSpec| {
+        let rates = || accesses.iter().map(|a| highest(&way(a).rate) / 8.0);
+        let slowest = rates().filter(|r| *r > 0.0).fold(f64::INFINITY, f64::min);
+        let trips = accesses.iter().map(|a| {
+            let delays = a.down.longest_delay() + a.up.longest_delay();
+            delays + queued(&way(a).queue)
+        });
+        let longest = trips.max().unwrap_or_default();
+        buffers::initial_send(rates().sum(), slowest, longest, accesses.len())
+    };
+    [
+        least,
+        initial(|a| &a.down).max(initial(|a| &a.up)),
+        greatest,
+    ]
+}
+
+/// How long a packet may wait in a queue, or a guess.
+pub(crate) fn queued(queue: &QueueSpec) -> Duration {
+    match queue {
+        QueueSpec::Time(t) => *t,
+        QueueSpec::Bytes(_) | QueueSpec::Packets(_) | QueueSpec::Codel { .. } => {
+            Duration::from_millis(100)
+        }
+    }
+}
+
+/// Bit/s.
+fn highest(rate: &RateSpec) -> f64 {
+    match rate {
+        RateSpec::Unlimited => f64::INFINITY,
+        RateSpec::Constant(r) => r.as_bps() as f64,
+        RateSpec::Steps { points, .. } => {
+            let most = points.iter().map(|p| p.1.as_bps()).max();
+            most.unwrap_or_default() as f64
+        }
+        RateSpec::Opportunities { ms, packet_bytes } => {
+            let seconds = ms.last().copied().unwrap_or_default().max(1) as f64 / 1e3;
+            ms.len() as f64 * f64::from(*packet_bytes) * 8.0 / seconds
+        }
+    }
 }
 
 /// Least, initial and greatest buffer of a TCP socket, bytes, as the kernel takes them.

@@ -1,5 +1,6 @@
 //! A scenario as it stands in the file. `docs/scenario.md` explains every key.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use braid_core::{AccessKind, Rate};
@@ -25,7 +26,8 @@ pub(super) struct RawScenario {
     pub(super) medium: IndexMap<String, Spanned<WifiSpec>>,
     #[serde(default)]
     pub(super) backhaul: IndexMap<String, Spanned<RawChange>>,
-    pub(super) access: Spanned<IndexMap<String, RawAccess>>,
+    pub(super) access: Option<Spanned<IndexMap<String, RawAccess>>>,
+    pub(super) plan: Option<RawPlan>,
     #[serde(default)]
     pub(super) device: IndexMap<String, Spanned<RawDevice>>,
     #[serde(default)]
@@ -35,6 +37,32 @@ pub(super) struct RawScenario {
     pub(super) case: Spanned<Vec<RawCase>>,
     #[serde(default)]
     pub(super) paper: Vec<RawPaper>,
+}
+
+impl RawScenario {
+    /// The accesses that have a table of their own.
+    pub(super) fn accesses(&self) -> &IndexMap<String, RawAccess> {
+        static NONE: LazyLock<IndexMap<String, RawAccess>> = LazyLock::new(IndexMap::new);
+        self.access.as_ref().map_or(&NONE, Spanned::get_ref)
+    }
+}
+
+/// Accesses that follow a path plan.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPlan {
+    pub(super) file: Option<Spanned<String>>,
+    pub(super) ideal: Option<Spanned<String>>,
+    pub(super) start: Option<Spanned<Text<Duration>>>,
+    pub(super) kind: Option<AccessKind>,
+    #[serde(default = "nothing_said")]
+    pub(super) down: Spanned<RawLink>,
+    #[serde(default = "nothing_said")]
+    pub(super) up: Spanned<RawLink>,
+}
+
+fn nothing_said() -> Spanned<RawLink> {
+    Spanned::new(0..0, RawLink::default())
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -206,6 +234,7 @@ pub(super) struct RawVariant {
     pub(super) name: Spanned<String>,
     pub(super) duration: Option<Spanned<Text<Duration>>>,
     pub(super) warmup: Option<Spanned<Text<Duration>>>,
+    pub(super) plan: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) access: IndexMap<String, Spanned<RawChange>>,
     #[serde(default)]
@@ -233,6 +262,7 @@ pub(super) struct RawCount {
 pub(super) struct RawCase {
     pub(super) name: Spanned<String>,
     pub(super) engine: Spanned<String>,
+    pub(super) variants: Option<Vec<Spanned<String>>>,
     pub(super) access: Option<Spanned<String>>,
     pub(super) accesses: Option<Vec<Spanned<String>>>,
     pub(super) scheduler: Option<Spanned<String>>,

@@ -3,8 +3,9 @@
 //! The prefix is cut into equal blocks. Block 0 holds the proxy's service
 //! address (its first host), block `k` the link of access number `k`, counted
 //! from 1 over all devices: the proxy's end is its first host, the device's
-//! end its second. With the default prefix: 10.77.0.1, and 10.77.k.1 and
-//! 10.77.k.2 in 10.77.k.0/30.
+//! end its second, and those after it are addresses that the device can get
+//! later. With the default prefix: 10.77.0.1, and 10.77.k.1 and 10.77.k.2 in
+//! 10.77.k.0/24.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -52,6 +53,22 @@ pub struct LinkAddresses {
     pub proxy: IpAddr,
     /// Length of the prefix that both ends share.
     pub prefix_len: u8,
+}
+
+/// Addresses that a device's interface can have one after the other, at most.
+const MOST_NUMBERED: u128 = 1 << 16;
+
+/// Address number `n`, from 1, of a device's interface whose first one is
+/// `first`: after the last of the prefix it begins again.
+pub(super) fn numbered(first: IpAddr, prefix_len: u8, n: u32) -> IpAddr {
+    let family = Family::of(first);
+    let hosts = 1_u128 << (family.bits() - prefix_len).min(64);
+    // Without the network's, the proxy's and the broadcast address.
+    let room = (hosts - 3).clamp(1, MOST_NUMBERED);
+    from_bits(
+        family,
+        to_bits(first) + u128::from(n.saturating_sub(1)) % room,
+    )
 }
 
 /// Every address of a topology.
@@ -142,11 +159,8 @@ impl AddressPlan {
         }
         let base = to_bits(prefix.network());
         let at = |block: u128, host: u128| from_bits(family, base + (block << stride_bits) + host);
-        let prefix_len = if stride_bits == 64 {
-            64
-        } else {
-            family.bits() - 2
-        };
+        let prefix_len = family.bits()
+            - u8::try_from(stride_bits).expect("a stride is no longer than an address");
         let links = (1..=accesses as u128)
             .map(|k| LinkAddresses {
                 device: at(k, 2),
@@ -223,7 +237,7 @@ mod tests {
             (third.device.to_string(), third.proxy.to_string()),
             ("10.77.3.2".into(), "10.77.3.1".into())
         );
-        assert_eq!(third.prefix_len, 30);
+        assert_eq!(third.prefix_len, 24);
 
         let plan = AddressPlan::new(net("fd77::/48"), 3).unwrap();
         assert_eq!(plan.service.to_string(), "fd77::1");
@@ -244,6 +258,18 @@ mod tests {
         assert!(AddressPlan::new(net("192.168.7.0/27"), 4).is_ok());
         assert!(AddressPlan::new(net("192.168.7.0/32"), 0).is_err());
         assert!(AddressPlan::new(net("10.77.0.0/16"), 300).is_ok());
+    }
+
+    #[test]
+    fn further_addresses_stay_in_the_prefix_and_begin_again() {
+        let first: IpAddr = "10.77.3.2".parse().unwrap();
+        let at = |len, n| numbered(first, len, n).to_string();
+        assert_eq!(at(24, 1), "10.77.3.2");
+        assert_eq!(at(24, 253), "10.77.3.254");
+        assert_eq!(at(24, 254), "10.77.3.2");
+        assert_eq!(at(30, 7), "10.77.3.2");
+        let six = numbered("fd77:0:0:2::2".parse().unwrap(), 64, 3);
+        assert_eq!(six.to_string(), "fd77:0:0:2::4");
     }
 
     #[test]
@@ -303,6 +329,11 @@ mod tests {
                 prop_assert!(own.contains(&link.proxy));
                 prop_assert!(own.addr() != link.proxy, "the network address is no host");
                 prop_assert!(own.broadcast() != link.device || v6);
+                for n in [1, 2, 200, u32::MAX] {
+                    let other = numbered(link.device, link.prefix_len, n);
+                    prop_assert!(own.contains(&other) && other != link.proxy);
+                    prop_assert!(own.broadcast() != other || v6);
+                }
                 prop_assert!(!own.contains(&plan.service));
                 prop_assert!(nets.last().is_none_or(|last| !overlap(last, &own)));
                 nets.push(own);

@@ -7,7 +7,7 @@ use braid_core::AccessKind;
 use ipnet::IpNet;
 use rtnetlink::{Handle, LinkUnspec};
 
-use super::addressing::{AddressPlan, Family, LinkAddresses};
+use super::addressing::{AddressPlan, Family, LinkAddresses, numbered};
 use super::busy::choose_prefix;
 use super::links::{AccessPorts, LinkNames, packet_ports, tun_ports};
 use super::names::Names;
@@ -41,7 +41,7 @@ pub struct Access {
     pub kind: AccessKind,
     /// Its number, from 1 over all devices.
     pub number: u32,
-    /// The device's interface.
+    /// The device's interface, with its first address.
     pub device: Interface,
     /// The proxy's interface.
     pub proxy: Interface,
@@ -55,6 +55,14 @@ pub struct Access {
     pub ports: AccessPorts,
     /// With packet ports, the device's veth peer in the radio namespace.
     pub(super) radio_if: Option<String>,
+}
+
+impl Access {
+    /// Address number `n`, from 1, of the device's interface; the first is the
+    /// one that it is built with.
+    pub fn address(&self, n: u32) -> IpAddr {
+        numbered(self.device.addr, self.prefix_len, n)
+    }
 }
 
 /// A device of a built topology.
@@ -219,7 +227,7 @@ impl Builder<'_> {
                 accesses,
             };
             for access in &device.accesses {
-                device.route(access)?;
+                device.route(access, access.device.addr)?;
             }
             devices.push(device);
         }
@@ -283,12 +291,12 @@ impl Builder<'_> {
 }
 
 impl Device {
-    /// Makes packets from an access's address leave by it or not at all, and lets those
+    /// Makes packets from `addr` leave by its access or not at all, and lets those
     /// without a source address take it when no better one is up. Also gives
-    /// the interface its address again if it lost it.
-    pub(super) fn route(&self, access: &Access) -> Result<()> {
+    /// the interface the address if it lacks it.
+    pub(super) fn route(&self, access: &Access, addr: IpAddr) -> Result<()> {
         let Access {
-            device: Interface { ifindex, addr, .. },
+            device: Interface { ifindex, .. },
             prefix_len,
             table,
             metric,

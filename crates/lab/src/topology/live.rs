@@ -22,15 +22,32 @@ impl Topology {
     }
 
     /// Brings an access's interface up at the device again, and restores its
-    /// address and routes, as a DHCP client does.
+    /// address, number `address`, and routes, as a DHCP client does.
     ///
     /// # Errors
     /// As for [`Self::link_down`].
-    pub fn link_up(&self, device: &str, access: &str) -> Result<(), LabError> {
+    pub fn link_up(&self, device: &str, access: &str, address: u32) -> Result<(), LabError> {
         let (device, access) = self.access(device, access)?;
         let up = set_up(&device.namespace, &access.device.name, true)
-            .and_then(|()| device.route(access));
+            .and_then(|()| device.route(access, access.address(address)));
         up.with_context(|| what("up", device, access))?;
+        Ok(())
+    }
+
+    /// Takes address number `address` from an access's interface at the device,
+    /// with its rule; the kernel removes its routes.
+    ///
+    /// # Errors
+    /// As for [`Self::link_down`].
+    pub fn forget_address(&self, device: &str, access: &str, address: u32) -> Result<(), LabError> {
+        let (device, access) = self.access(device, access)?;
+        let (addr, ifindex) = (access.address(address), access.device.ifindex);
+        let (prefix_len, table) = (access.prefix_len, access.table);
+        let gone = device.namespace.netlink(async |handle| {
+            netlink::remove_source_rule(&handle, addr, table).await?;
+            netlink::remove_address(&handle, ifindex, addr, prefix_len).await
+        });
+        gone.with_context(|| what("new address", device, access))?;
         Ok(())
     }
 

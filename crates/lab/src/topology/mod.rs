@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   device namespace                                  proxy namespace
-//!   nr    10.77.1.2/30 [port]  emulator process [port] 10.77.1.1/30 cpe-nr
-//!   wifi  10.77.2.2/30 [port]  emulator process [port] 10.77.2.1/30 cpe-wifi
+//!   nr    10.77.1.2/24 [port]  emulator process [port] 10.77.1.1/24 cpe-nr
+//!   wifi  10.77.2.2/24 [port]  emulator process [port] 10.77.2.1/24 cpe-wifi
 //!   rule: from 10.77.k.2 -> table 1000+k              lo: 10.77.0.1/32
 //! ```
 

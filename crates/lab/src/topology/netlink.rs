@@ -13,7 +13,7 @@ use rtnetlink::packet_route::address::AddressHeaderFlags;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
 use rtnetlink::packet_route::rule::RuleAction;
-use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, RouteMessageBuilder};
+use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, RouteMessageBuilder, RuleAddRequest};
 
 /// The errno of a refused request.
 pub(super) fn errno(error: &rtnetlink::Error) -> Option<i32> {
@@ -39,13 +39,15 @@ async fn ask(
     request.await.map_err(to_io).with_context(what)
 }
 
-/// The same for a request that may already have been granted.
+/// The same for a request that may already have been granted: what is to be
+/// added is there, or what is to be removed is not.
 async fn ask_once(
     request: impl Future<Output = Result<(), rtnetlink::Error>>,
     what: impl Fn() -> String,
 ) -> Result<()> {
+    const GRANTED: [i32; 3] = [libc::EEXIST, libc::ENOENT, libc::EADDRNOTAVAIL];
     match request.await {
-        Err(e) if errno(&e) == Some(libc::EEXIST) => Ok(()),
+        Err(e) if errno(&e).is_some_and(|n| GRANTED.contains(&n)) => Ok(()),
         result => result.map_err(to_io).with_context(what),
     }
 }
@@ -101,6 +103,21 @@ pub(super) async fn add_address(
     }
     ask_once(request.execute(), || {
         format!("add address {addr}/{prefix_len} to interface {ifindex}")
+    })
+    .await
+}
+
+/// Takes an address from an interface.
+pub(super) async fn remove_address(
+    handle: &Handle,
+    ifindex: u32,
+    addr: IpAddr,
+    prefix_len: u8,
+) -> Result<()> {
+    let mut like_the_one_added = handle.address().add(ifindex, addr, prefix_len);
+    let message = like_the_one_added.message_mut().clone();
+    ask_once(handle.address().del(message).execute(), || {
+        format!("remove address {addr}/{prefix_len} from interface {ifindex}")
     })
     .await
 }
@@ -165,17 +182,32 @@ fn anywhere(v4: bool) -> IpAddr {
 
 /// Makes packets from `source` use `table`.
 pub(super) async fn add_source_rule(handle: &Handle, source: IpAddr, table: u32) -> Result<()> {
-    let rule = handle
-        .rule()
-        .add()
-        .table_id(table)
-        .priority(table)
-        .action(RuleAction::ToTable);
+    let rule = source_rule(handle, table);
     let what = || format!("add the rule that sends packets from {source} by table {table}");
     match source {
         IpAddr::V4(a) => ask_once(rule.v4().source_prefix(a, 32).execute(), what).await,
         IpAddr::V6(a) => ask_once(rule.v6().source_prefix(a, 128).execute(), what).await,
     }
+}
+
+/// Ends that.
+pub(super) async fn remove_source_rule(handle: &Handle, source: IpAddr, table: u32) -> Result<()> {
+    let rule = source_rule(handle, table);
+    let message = match source {
+        IpAddr::V4(a) => rule.v4().source_prefix(a, 32).message_mut().clone(),
+        IpAddr::V6(a) => rule.v6().source_prefix(a, 128).message_mut().clone(),
+    };
+    let what = || format!("remove the rule that sends packets from {source} by table {table}");
+    ask_once(handle.rule().del(message).execute(), what).await
+}
+
+fn source_rule(handle: &Handle, table: u32) -> RuleAddRequest {
+    handle
+        .rule()
+        .add()
+        .table_id(table)
+        .priority(table)
+        .action(RuleAction::ToTable)
 }
 
 /// Every unicast or local route with a destination prefix (default routes

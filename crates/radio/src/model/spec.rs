@@ -42,6 +42,16 @@ impl Default for LinkSpec {
     }
 }
 
+impl LinkSpec {
+    /// The longest propagation delay that it ever has, jitter apart.
+    pub fn longest_delay(&self) -> Duration {
+        match &self.delay {
+            DelaySpec::Constant(d) => *d,
+            DelaySpec::Steps { points, .. } => points.iter().map(|p| p.1).max().unwrap_or_default(),
+        }
+    }
+}
+
 /// Capacity over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
