@@ -85,6 +85,8 @@ fn every_interface_is_an_access_and_every_change_an_event() {
     let rates = [(0, 10.0), (2000, 8.0), (4000, 0.0), (4050, 40.0)];
     assert_eq!(*points, rates.map(|(t, r)| (ms(t), mbps(r))));
     assert_eq!(case.accesses[0].up.rate, case.accesses[0].down.rate);
+    // 46 Mbit/s need no send buffers of 4 MB.
+    assert!(case.tcp_wmem[1] < 2_000_000, "{:?}", case.tcp_wmem);
     let DelaySpec::Steps { points, .. } = &case.accesses[0].up.delay else {
         panic!("steps");
     };
@@ -168,7 +170,8 @@ fn what_does_not_go_together_is_refused() {
     }
     let without = GOOD.replace(
         "[plan]\nfile = \"two.plan.csv\"\nideal = \"sp.plan.csv\"\ndown = { queue = \"50 ms\" }\n",
-        "[access.a]\nkind = \"lte\"\ndown = { rate = \"1 Mbit/s\" }\n",
+        "[access]\nif1 = { kind = \"lte\", down = { rate = \"1 Mbit/s\" } }\n\
+         if2 = { kind = \"lte\", down = { rate = \"1 Mbit/s\" } }\n",
     );
     let e = parse(&without).unwrap_err().to_string();
     assert!(e.contains("no [plan]"), "{e}");
