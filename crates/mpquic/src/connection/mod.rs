@@ -296,8 +296,12 @@ impl Connection {
 
     /// When [`Connection::handle_timeout`] is wanted.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let opening = self.opening.iter().filter_map(|o| o.retry);
         let quic = self.quic.poll_timeout();
+        if self.quic.is_closed() {
+            // Nothing of ours is sent any more, and what never is sent would be due for ever.
+            return quic;
+        }
+        let opening = self.opening.iter().filter_map(|o| o.retry);
         let lane = self.lane.as_ref().and_then(|l| l.due());
         let own = lane.into_iter().chain(self.paced).chain(self.ping);
         quic.into_iter().chain(own).chain(opening).min()
@@ -307,6 +311,10 @@ impl Connection {
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.quic.poll_timeout().is_some_and(|t| t <= now) {
             self.quic.handle_timeout(now);
+        }
+        if self.quic.is_closed() {
+            self.outbox.stir();
+            return;
         }
         if self.paced.is_some_and(|t| t <= now) {
             self.paced = None;

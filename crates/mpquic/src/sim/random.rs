@@ -127,7 +127,7 @@ fn seeds() -> std::ops::Range<u64> {
 fn every_byte_arrives_once_and_in_order() {
     let mut failed = Vec::new();
     for seed in seeds() {
-        let world = run(seed);
+        let mut world = run(seed);
         if !world.app.done() || world.app.wrong.is_some() {
             let what = world.app.wrong.clone();
             let so_far = || {
@@ -139,6 +139,8 @@ fn every_byte_arrives_once_and_in_order() {
                 )
             };
             let what = what.unwrap_or_else(so_far);
+            failed.push(format!("seed {seed}: {what}"));
+        } else if let Err(what) = world.close() {
             failed.push(format!("seed {seed}: {what}"));
         }
     }

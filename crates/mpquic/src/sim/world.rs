@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use braid_core::Time;
 use braid_radio::model::{DropCause, LinkChange, LinkId, LinkSpec, Network, Sink, Span, Train};
 use bytes::BytesMut;
-use noq_proto::{ClientConfig, ConnectionId, EndpointConfig, FourTuple, ServerConfig};
+use noq_proto::{ClientConfig, ConnectionId, EndpointConfig, FourTuple, ServerConfig, VarInt};
 
 use super::app::App;
 use super::draws::{Cids, Draws};
@@ -184,13 +184,35 @@ impl World {
 
     /// Goes on until `end`, or until the application is done.
     pub(super) fn run(&mut self, end: Time) {
+        self.go(end, |w| w.app.done());
+    }
+
+    /// The device closes; both ends forget the connection in the end.
+    pub(super) fn close(&mut self) -> Result<(), String> {
+        let now = self.instant();
+        for handle in self.device.handles() {
+            if let Some(c) = self.device.connection(handle) {
+                c.close(now, VarInt::from_u32(0), b"");
+            }
+        }
+        let gone = |w: &Self| w.device.handles().is_empty() && w.proxy.handles().is_empty();
+        // Where the word of it is lost, the other end waits for its idle timeout.
+        let end = self.now + Duration::from_secs(120);
+        self.go(end, gone);
+        gone(self).then_some(()).ok_or_else(|| {
+            let left = [&self.device, &self.proxy].map(|h| h.handles().len());
+            format!("{left:?} connections of device and proxy do not end")
+        })
+    }
+
+    fn go(&mut self, end: Time, until: impl Fn(&Self) -> bool) {
         let (mut since, mut turns) = (self.now, 0);
         loop {
             self.pump();
             turns = if self.now == since { turns + 1 } else { 0 };
             since = self.now;
             assert!(turns < BUSY, "it goes round in circles at {since:?}");
-            if self.app.done() {
+            if until(self) {
                 return;
             }
             let timeouts = [&self.device, &self.proxy]
