@@ -45,6 +45,7 @@ impl Builder<'_> {
             ));
         };
         let start = raw.start.as_ref().map_or(Duration::ZERO, |s| s.get_ref().0);
+        let until = start + self.longest(variant);
         let plan = self.read(file)?;
         if start >= plan.length {
             let span = raw.start.as_ref().map_or(file.span(), Spanned::span);
@@ -57,7 +58,7 @@ impl Builder<'_> {
                 let m = "an ideal single path is a plan with one interface";
                 return Err(Problem::at(f.span(), m));
             }
-            let rows = rows_of(&ideal, 1, start);
+            let rows = rows_of(&ideal, 1, start, until);
             Ok(self.scaled(RateSpec::Steps {
                 points: rates(&rows),
                 period: None,
@@ -70,7 +71,7 @@ impl Builder<'_> {
         };
         let mut later = Vec::new();
         for interface in 1..=plan.interfaces {
-            let rows = rows_of(&plan, interface, start);
+            let rows = rows_of(&plan, interface, start, until);
             if !rows.iter().any(|r| matches!(r.state, State::Up(_))) {
                 continue;
             }
@@ -83,10 +84,22 @@ impl Builder<'_> {
         }
         out.accesses.extend(later);
         if out.accesses.is_empty() {
-            let m = "no interface has a cell from the start on";
+            let m = "no interface has a cell in the time of the run";
             return Err(Problem::at(file.span(), m));
         }
         Ok(out)
+    }
+
+    /// How long a case of a variant may take.
+    fn longest(&self, variant: Option<&RawVariant>) -> Duration {
+        if let Some(all) = self.overrides.duration {
+            return all;
+        }
+        let cases = self.raw.case.get_ref().iter();
+        let own = cases.filter_map(|c| c.duration.as_ref());
+        let own = own.chain(variant.and_then(|v| v.duration.as_ref()));
+        let all = own.chain([&self.raw.duration]);
+        all.map(|d| d.get_ref().0).max().unwrap_or_default()
     }
 
     fn read(&self, file: &Spanned<String>) -> Result<Plan, Problem> {
@@ -165,13 +178,13 @@ fn not_its_own(link: &RawLink) -> Option<&'static str> {
     given.into_iter().find(|(_, is)| *is).map(|(key, _)| key)
 }
 
-/// The rows of an interface from `start` on, as if the plan began there: times
-/// and addresses count from it.
-fn rows_of(plan: &Plan, interface: usize, start: Duration) -> Vec<Row> {
+/// The rows of an interface from `start` until `until`, as if the plan began there:
+/// times and addresses count from it.
+fn rows_of(plan: &Plan, interface: usize, start: Duration, until: Duration) -> Vec<Row> {
     let mine: Vec<&Row> = plan
         .rows
         .iter()
-        .filter(|r| r.interface == interface)
+        .filter(|r| r.interface == interface && r.at < until)
         .collect();
     let first = mine.iter().rposition(|r| r.at <= start).unwrap_or(0);
     let address = |s: &State| attached(s).map(|a| a.address);
