@@ -4,13 +4,14 @@
 mod world;
 
 use std::net::SocketAddr;
+use std::pin::Pin as Pinned;
 use std::time::{Duration, Instant};
 
 use braid_core::api::WrrMode;
 use braid_mpquic::tls::{self, Devices, Identity, Pin, Trust};
 use braid_mpquic::{Access, Device, Error, Lane, Options, Proxy, Session};
 use bytes::Bytes;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use world::{SERVICE, World};
 
@@ -224,6 +225,31 @@ fn an_access_that_is_lost_is_left_and_used_again() {
                 };
                 assert!(ends("a1").ends_with(&[false, true]), "{told:?}");
                 assert!(ends("a2").ends_with(&[false, true]), "{told:?}");
+            });
+        });
+    });
+}
+
+/// A task that waits until the peer has everything is not run over and over.
+#[test]
+fn who_waits_for_the_peer_rests() {
+    on_both_lanes(|options| {
+        let Some(w) = World::new(1) else { return };
+        let (identity, pin) = identity();
+        let _served = serve(&w, &options, identity, Devices::Anyone);
+        w.device.run(|| {
+            runtime().block_on(async {
+                let session = connect(pin, &options, on_interfaces(1)).await.unwrap();
+                let (_read, mut write) = session.open().await.unwrap().into_split();
+                w.set_link(1, false);
+                write.write_u64(1).await.unwrap();
+                let mut turns = 0;
+                let all_there = std::future::poll_fn(|cx| {
+                    turns += 1;
+                    Pinned::new(&mut write).poll_shutdown(cx)
+                });
+                let waited = tokio::time::timeout(Duration::from_millis(500), all_there).await;
+                assert!(waited.is_err() && turns < 20, "{turns} turns");
             });
         });
     });

@@ -35,6 +35,8 @@ pub(super) struct Live {
     pub(super) ended: Option<Ended>,
     pub(super) readers: HashMap<u64, Waker>,
     pub(super) writers: HashMap<u64, Waker>,
+    /// Who waits until the peer has all of a stream.
+    pub(super) finishers: HashMap<u64, Waker>,
     /// Who waits for a stream to be opened, by either end, or for messages.
     pub(super) others: Vec<Waker>,
     /// Channels that this end has opened.
@@ -52,6 +54,7 @@ impl Live {
             ended: None,
             readers: HashMap::new(),
             writers: HashMap::new(),
+            finishers: HashMap::new(),
             others: Vec::new(),
             opened: 0,
             accepted: RangeSet::new(),
@@ -71,9 +74,11 @@ impl Live {
             Event::PathDown { access, why } => self.tell(access, false, why),
             Event::Stream(event) => match event {
                 StreamEvent::Readable { id } => wake(self.readers.remove(&u64::from(id))),
-                StreamEvent::Writable { id }
-                | StreamEvent::Finished { id }
-                | StreamEvent::Stopped { id, .. } => wake(self.writers.remove(&u64::from(id))),
+                StreamEvent::Writable { id } => wake(self.writers.remove(&u64::from(id))),
+                StreamEvent::Finished { id } | StreamEvent::Stopped { id, .. } => {
+                    wake(self.writers.remove(&u64::from(id)));
+                    wake(self.finishers.remove(&u64::from(id)));
+                }
                 StreamEvent::Opened { .. } | StreamEvent::Available { .. } => self.wake_others(),
             },
         }
@@ -91,7 +96,8 @@ impl Live {
     pub(super) fn end(&mut self, reason: impl Into<Ended>) {
         self.handle = None;
         self.ended.get_or_insert(reason.into());
-        let all = self.readers.drain().chain(self.writers.drain());
+        let writing = self.writers.drain().chain(self.finishers.drain());
+        let all = self.readers.drain().chain(writing);
         all.for_each(|(_, w)| w.wake());
         self.wake_others();
     }
@@ -113,6 +119,14 @@ impl Live {
         if lane.backlog() < BACKLOG {
             self.writers.drain().for_each(|(_, w)| w.wake());
         }
+        // Not those that are not done: they would come back here at once, for a round trip.
+        self.finishers.retain(|channel, waker| {
+            let done = lane.is_done(*channel);
+            if done {
+                waker.wake_by_ref();
+            }
+            !done
+        });
         let new = |c: &u64| (c & 1 == 1) != server && !self.accepted.contains(c);
         if !self.others.is_empty() && (lane.has_message() || lane.channels().any(|c| new(&c))) {
             self.wake_others();

@@ -216,7 +216,7 @@ impl AsyncWrite for WriteHalf {
         let done = self.hold.with(|live, c| {
             let done = finish(c, id, finished);
             if !done {
-                live.writers.insert(id, cx.waker().clone());
+                live.finishers.insert(id, cx.waker().clone());
             }
             done
         });
@@ -256,13 +256,12 @@ fn refused(e: WriteError) -> io::Error {
 
 impl Drop for WriteHalf {
     fn drop(&mut self) {
-        if self.finished {
-            return;
-        }
-        let id = self.id;
+        let (id, finished) = (self.id, self.finished);
         let _ = self.hold.with(|live, c| {
             live.writers.remove(&id);
+            live.finishers.remove(&id);
             match c.lane() {
+                _ if finished => {}
                 Some(lane) => lane.finish(id),
                 None => drop(c.quic().send_stream(stream(id)).finish()),
             }
