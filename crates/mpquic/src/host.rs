@@ -31,6 +31,9 @@ pub struct Options {
     pub steering: Steering,
     /// One of [`congestion::names`].
     pub congestion_control: String,
+    /// A path that takes the place of another one of its access begins with half of what
+    /// that carried (careful resume), and not with ten packets.
+    pub resume: bool,
     /// At the proxy: by what devices learn at once that it has started anew and knows
     /// nothing of their sessions (stateless reset, RFC 9000 10.3). Known to it alone and
     /// the same after each start; none: they find out after a while.
@@ -38,12 +41,13 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// The datagram lane, `minrtt`, `cubic`.
+    /// The datagram lane, `minrtt`, `cubic`, careful resume.
     fn default() -> Self {
         Self {
             lane: Lane::default(),
             steering: Steering::default(),
             congestion_control: "cubic".to_owned(),
+            resume: true,
             reset_key: None,
         }
     }
@@ -170,6 +174,7 @@ impl Host {
             lane: options.lane,
             scheduler,
             reinject: options.steering.reinject,
+            resume: options.resume,
             accesses,
             first: Some(first),
             now,
@@ -276,6 +281,7 @@ impl Host {
                     lane: l.options.lane,
                     scheduler,
                     reinject: l.options.steering.reinject,
+                    resume: l.options.resume,
                     accesses: l.accesses.clone(),
                     first: None,
                     now,

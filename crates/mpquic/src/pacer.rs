@@ -2,7 +2,8 @@
 //!
 //! A window's worth is spread over a round trip, a quarter faster than that so that
 //! pacing itself does not limit (RFC 9002 7.7), and twice as fast in slow start, as in
-//! Linux; or at the rate that the congestion control asks for.
+//! Linux; in a [jump](crate::congestion) just so fast; or at the rate that the congestion
+//! control asks for.
 
 use std::time::{Duration, Instant};
 
@@ -23,12 +24,16 @@ pub(crate) struct Pacer {
 impl Pacer {
     /// Bytes per second; none before a round-trip time is known.
     fn rate(slot: &Slot) -> Option<f64> {
+        let srtt = slot.srtt.as_secs_f64();
+        let over_a_round_trip = (srtt > 0.0).then(|| slot.window as f64 / srtt);
+        if slot.jump.is_some() {
+            return over_a_round_trip;
+        }
         if let Some(rate) = slot.pacing {
             return (rate > 0).then_some(rate as f64);
         }
         let factor = if slot.slow_start { 2.0 } else { 1.25 };
-        let srtt = slot.srtt.as_secs_f64();
-        (srtt > 0.0).then(|| factor * slot.window as f64 / srtt)
+        over_a_round_trip.map(|r| factor * r)
     }
 
     /// `bytes` have left.

@@ -53,7 +53,13 @@ pub(super) fn section(keys: &Keys, case: &Case, topology: &Topology, role: Role)
         "pins": [other.2.to_string()],
         "cc": case.cc.as_deref().unwrap_or("cubic"),
     });
-    if let Engine::Mpquic { lane, reinject } = &case.engine {
+    if let Engine::Mpquic {
+        lane,
+        reinject,
+        resume,
+    } = &case.engine
+    {
+        all["resume"] = json!(resume);
         all["lane"] = json!(lane);
         all["reinject"] = json!(reinject);
     }

@@ -181,6 +181,8 @@ pub enum Engine {
         lane: Lane,
         /// Whether what blocks the receiver is sent again (datagram lane).
         reinject: bool,
+        /// Whether a path that replaces another begins with half of what that carried.
+        resume: bool,
     },
 }
 

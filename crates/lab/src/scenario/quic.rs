@@ -79,13 +79,15 @@ pub(super) fn engine(raw: &RawCase) -> Result<Engine, Problem> {
     Ok(Engine::Mpquic {
         lane,
         reinject: reinject.map_or(lane == Lane::Datagram, |r| *r.get_ref()),
+        resume: raw.resume.as_ref().is_none_or(|r| *r.get_ref()),
     })
 }
 
 /// Other engines have no lanes.
 pub(super) fn none(raw: &RawCase) -> Result<(), Problem> {
     let lane = raw.lane.as_ref().map(Spanned::span);
-    match lane.or(raw.reinject.as_ref().map(Spanned::span)) {
+    let own = [&raw.reinject, &raw.resume].map(|key| key.as_ref().map(Spanned::span));
+    match lane.into_iter().chain(own.into_iter().flatten()).next() {
         Some(span) => Err(Problem::at(span, "only engine = \"mpquic\" has this")),
         None => Ok(()),
     }

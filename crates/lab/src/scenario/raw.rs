@@ -273,6 +273,7 @@ pub(super) struct RawCase {
     pub(super) path_manager: Option<Spanned<String>>,
     pub(super) lane: Option<Spanned<String>>,
     pub(super) reinject: Option<Spanned<bool>>,
+    pub(super) resume: Option<Spanned<bool>>,
     pub(super) cc: Option<Spanned<String>>,
     pub(super) weights: Option<Spanned<RawWeights>>,
     pub(super) traffic: Spanned<RawTraffic>,

@@ -86,7 +86,7 @@ impl Gate {
     fn show(&self) {
         let (window, metrics) = (self.inner.window(), self.inner.metrics());
         self.end.shared.with(self.end.slot, |s| {
-            s.window = window;
+            s.window = s.jump.map_or(window, |j| j.window.max(window));
             s.pacing = metrics.pacing_rate;
             s.slow_start = metrics.ssthresh.is_none_or(|t| window < t);
         });
@@ -126,6 +126,9 @@ impl Controller for Gate {
             s.in_flight = s.in_flight.saturating_sub(bytes);
             s.srtt = rtt.get();
             s.newest = s.newest.max(Some(sent));
+            if let Some(jump) = &mut s.jump {
+                jump.acked(bytes);
+            }
             let off = s.srtt.abs_diff(now.duration_since(sent));
             s.rttvar = (3 * s.rttvar + off) / 4;
             s.idle
@@ -142,6 +145,7 @@ impl Controller for Gate {
     ) {
         let idle = self.end.shared.with(self.end.slot, |s| {
             s.in_flight = in_flight;
+            s.jump = s.jump.filter(|j| !j.is_over(now));
             s.idle
         });
         self.inner.on_end_acks(now, in_flight, idle, largest);
@@ -157,6 +161,7 @@ impl Controller for Gate {
         lost_bytes: u64,
         largest: u64,
     ) {
+        self.end.shared.with(self.end.slot, |s| s.jump = None);
         self.inner
             .on_congestion_event(now, sent, persistent, ecn, lost_bytes, largest);
         self.show();
@@ -188,6 +193,7 @@ impl Controller for Gate {
     fn window(&self) -> u64 {
         let window = self.inner.window();
         self.end.shared.with(self.end.slot, |s| {
+            let window = s.jump.map_or(window, |j| j.window.max(window));
             if s.exempt {
                 return window.max(s.in_flight + ACKS);
             }

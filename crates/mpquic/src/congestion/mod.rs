@@ -2,6 +2,7 @@
 
 mod coupled;
 mod gate;
+mod resume;
 mod shared;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
 
 pub(crate) use gate::{Gate, Gates, Inner};
+pub(crate) use resume::Saved;
 pub(crate) use shared::{Shared, Slot};
 
 use crate::Error;

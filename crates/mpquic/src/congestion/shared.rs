@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use braid_core::cc::Facts;
 
+use super::resume::Jump;
+
 /// One path's controller, as seen from outside.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
@@ -37,6 +39,8 @@ pub(crate) struct Slot {
     /// Rate at which the controller wants to be sent, bytes per second, if it says.
     pub(crate) pacing: Option<u64>,
     pub(crate) slow_start: bool,
+    /// A window above the controller's own, for its first round trips.
+    pub(crate) jump: Option<Jump>,
     /// When the newest of the packets was sent that have been acknowledged.
     pub(crate) newest: Option<Instant>,
     /// Packets lost since it began.
@@ -46,7 +50,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    fn new(window: u64, mtu: u64) -> Self {
+    pub(super) fn new(window: u64, mtu: u64) -> Self {
         Self {
             alive: true,
             scheduled: false,
@@ -60,9 +64,21 @@ impl Slot {
             rttvar: Duration::ZERO,
             pacing: None,
             slow_start: true,
+            jump: None,
             newest: None,
             lost: 0,
             facts: None,
+        }
+    }
+}
+
+impl Slot {
+    /// Begins a jump.
+    pub(crate) fn resume(&mut self, jump: Jump, rtt: Duration) {
+        if jump.window > self.window {
+            self.window = jump.window;
+            self.srtt = rtt;
+            self.jump = Some(jump);
         }
     }
 }

@@ -21,7 +21,7 @@ use noq_proto::{
 
 use crate::Error;
 use crate::access::{self, Access, AccessChange};
-use crate::congestion::Shared;
+use crate::congestion::{Saved, Shared};
 use crate::lane::{self, LaneError};
 use crate::steering::{Lane, Steering};
 use datagrams::Outbox;
@@ -72,6 +72,10 @@ pub struct Connection {
     /// Paths that there have been.
     numbers: u32,
     opening: Vec<Opening>,
+    /// By the number of the access: what its latest path carried when it ended.
+    saved: Vec<Option<Saved>>,
+    /// Whether new paths begin with that.
+    resumes: bool,
     /// By the number of the access: its socket has no room.
     full: Vec<bool>,
     /// Shown to the scheduler; kept for its room.
@@ -104,6 +108,7 @@ pub(crate) struct Parts {
     pub(crate) lane: Lane,
     pub(crate) scheduler: Box<dyn Scheduler>,
     pub(crate) reinject: bool,
+    pub(crate) resume: bool,
     pub(crate) accesses: Vec<Access>,
     pub(crate) first: Option<usize>,
     pub(crate) now: Instant,
@@ -125,6 +130,8 @@ impl Connection {
             paths: Vec::new(),
             numbers: 0,
             full: vec![false; opening.len()],
+            saved: vec![None; opening.len()],
+            resumes: p.resume,
             opening,
             views: Vec::new(),
             ping: None,

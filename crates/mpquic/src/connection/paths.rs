@@ -8,7 +8,7 @@ use noq_proto::{FourTuple, PathAbandonReason, PathError, PathId, VarInt};
 use super::status::{Said, status};
 use super::{Connection, Event};
 use crate::access::{label, labelled};
-use crate::congestion::Gate;
+use crate::congestion::{Gate, Saved};
 use crate::pacer::Pacer;
 
 /// How soon an attempt that failed is repeated, at first and at most.
@@ -116,10 +116,35 @@ impl Connection {
             self.opening[i] = Opening::default();
         }
         let (slot, access) = (path.slot, path.access);
-        let access = self.name(access);
         self.shared.lock()[slot].scheduled = true;
+        self.resume(id, slot, access, now);
+        let access = self.name(access);
         self.events.push_back(Event::PathUp { access });
         self.close_unusable(now);
+    }
+
+    /// What the path before it on its access carried is what a new path begins with.
+    fn resume(&mut self, id: PathId, slot: usize, access: Option<usize>, now: Instant) {
+        // One that is still there is on its way out: an access has one path at a time.
+        let before = self.paths.iter().find(|p| p.id != id && p.access == access);
+        if let Some(slot) = before.filter(|p| p.established).map(|p| p.slot) {
+            self.save(slot, access, now);
+        }
+        let Some(saved) = access.filter(|_| self.resumes).and_then(|i| self.saved[i]) else {
+            return;
+        };
+        let Some(rtt) = self.quic.rtt(id) else { return };
+        if let Some(jump) = saved.jump(rtt, now) {
+            self.shared.lock()[slot].resume(jump, rtt);
+        }
+    }
+
+    /// A path of an access ends, or goes on elsewhere.
+    fn save(&mut self, slot: usize, access: Option<usize>, now: Instant) {
+        if let Some(i) = access {
+            let saved = Saved::of(&self.shared.lock()[slot], now);
+            self.saved[i] = saved.or(self.saved[i]);
+        }
     }
 
     /// Closes the paths of accesses that are lost, once there is another to tell of it and
@@ -169,7 +194,7 @@ impl Connection {
 
     /// At the proxy, follows devices that have moved: to another address, with which
     /// comes another congestion controller (RFC 9000 9.4).
-    pub(super) fn follow(&mut self) {
+    pub(super) fn follow(&mut self, now: Instant) {
         for i in 0..self.paths.len() {
             let id = self.paths[i].id;
             let Ok(network) = self.quic.network_path(id) else {
@@ -183,10 +208,13 @@ impl Connection {
             let path = &mut self.paths[i];
             path.network = network;
             path.access = access.or(path.access);
-            if let Some(slot) = slot.filter(|s| *s != path.slot) {
+            let (old, access, established) = (path.slot, path.access, path.established);
+            if let Some(slot) = slot.filter(|s| *s != old) {
                 path.slot = slot;
                 path.pacer = Pacer::default();
-                self.shared.lock()[slot].scheduled = path.established;
+                self.shared.lock()[slot].scheduled = established;
+                self.save(old, access, now);
+                self.resume(id, slot, access, now);
             }
         }
     }
@@ -201,6 +229,7 @@ impl Connection {
             return;
         };
         let path = self.paths.remove(at);
+        self.save(path.slot, path.access, now);
         if let Some(lane) = &mut self.lane {
             lane.forget(path.number);
         }

@@ -38,7 +38,7 @@ impl Connection {
     /// Writes the next burst into `buf`, which is empty; none if nothing is to be sent
     /// now.
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Outgoing> {
-        self.follow();
+        self.follow(now);
         let transmit = match self.connected && !self.quic.is_closed() {
             true if self.lane.is_some() => self.lane_transmit(now, buf),
             true => self.scheduled(now, buf),

@@ -27,6 +27,8 @@ pub struct Quic {
     pub cc: String,
     /// What blocks the receiver is sent again (datagram lane).
     pub reinject: bool,
+    /// A path that replaces another begins with half of what that carried.
+    pub resume: bool,
     /// Who this end is.
     pub identity: Files,
     /// The proxy's name in its certificate.
@@ -93,6 +95,7 @@ pub(super) struct RawQuic {
     lane: Lane,
     cc: String,
     reinject: bool,
+    resume: bool,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
     name: String,
@@ -110,6 +113,7 @@ impl Default for RawQuic {
             lane: Lane::default(),
             cc: "cubic".to_owned(),
             reinject: true,
+            resume: true,
             certificate: None,
             key: None,
             name: "braid".to_owned(),
@@ -174,6 +178,7 @@ pub(super) fn check(raw: RawQuic, role: Role) -> Result<Quic, Problem> {
         trust: who(&raw, device)?,
         cc: raw.cc,
         reinject: raw.reinject,
+        resume: raw.resume,
         identity,
         name: raw.name,
         forward: raw.forward,

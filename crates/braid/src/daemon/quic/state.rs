@@ -98,6 +98,7 @@ impl State {
             lane: self.quic.lane,
             steering: lock(&self.steered).steering.clone(),
             congestion_control: self.quic.cc.clone(),
+            resume: self.quic.resume,
             reset_key: None,
         }
     }
