@@ -100,8 +100,9 @@ impl Controller for Gate {
 
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, number: u64) {
         self.inner.on_packet_sent(now, bytes, number);
-        self.end.shared.with(self.end.slot, |s| {
-            s.in_flight += u64::from(bytes);
+        self.end.shared.with(self.end.slot, |s| match s.exempt {
+            true => s.apart.sent(number, bytes),
+            false => s.in_flight += u64::from(bytes),
         });
     }
 
@@ -123,7 +124,9 @@ impl Controller for Gate {
         rtt: &RttEstimator,
     ) {
         let idle = self.end.shared.with(self.end.slot, |s| {
-            s.in_flight = s.in_flight.saturating_sub(bytes);
+            if !s.apart.ended(number) {
+                s.in_flight = s.in_flight.saturating_sub(bytes);
+            }
             s.srtt = rtt.get();
             s.newest = s.newest.max(Some(sent));
             if let Some(jump) = &mut s.jump {
@@ -144,7 +147,7 @@ impl Controller for Gate {
         largest: Option<u64>,
     ) {
         let idle = self.end.shared.with(self.end.slot, |s| {
-            s.in_flight = in_flight;
+            s.in_flight = in_flight.saturating_sub(s.apart.bytes());
             s.jump = s.jump.filter(|j| !j.is_over(now));
             s.idle
         });
@@ -169,7 +172,9 @@ impl Controller for Gate {
 
     fn on_packet_lost(&mut self, bytes: u16, number: u64, now: Instant) {
         self.end.shared.with(self.end.slot, |s| {
-            s.in_flight = s.in_flight.saturating_sub(bytes.into());
+            if !s.apart.ended(number) {
+                s.in_flight = s.in_flight.saturating_sub(bytes.into());
+            }
             s.lost += 1;
         });
         self.inner.on_packet_lost(bytes, number, now);
@@ -194,10 +199,16 @@ impl Controller for Gate {
         let window = self.inner.window();
         self.end.shared.with(self.end.slot, |s| {
             let window = s.jump.map_or(window, |j| j.window.max(window));
+            // The library counts those that are left out.
+            let apart = s.apart.bytes();
             if s.exempt {
-                return window.max(s.in_flight + ACKS);
+                return window.max(s.in_flight) + apart + ACKS;
             }
-            if s.open || !s.scheduled { window } else { 0 }
+            if s.open || !s.scheduled {
+                window + apart
+            } else {
+                0
+            }
         })
     }
 
@@ -223,5 +234,32 @@ impl Controller for Gate {
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_acknowledges_takes_no_room() {
+        let (shared, now) = (Shared::default(), Instant::now());
+        let gates = Arc::new(Gates {
+            shared: shared.clone(),
+            inner: crate::congestion::inner("cubic").unwrap(),
+        });
+        let mut gate = gates.build(now, 1200);
+        let window = gate.window();
+        shared.with(0, |s| s.exempt = true);
+        (0..1000).for_each(|n| gate.on_packet_sent(now, 300, n));
+        shared.with(0, |s| s.exempt = false);
+        // The library holds 300 kB against the window.
+        assert_eq!(gate.window(), 300_000 + window);
+        assert_eq!(shared.with(0, |s| s.in_flight), 0);
+        gate.on_packet_sent(now, 1200, 1000);
+        assert_eq!(shared.with(0, |s| s.in_flight), 1200);
+        (0..1000).for_each(|n| gate.on_packet_lost(300, n, now));
+        assert_eq!(gate.window(), window);
+        assert_eq!(shared.with(0, |s| s.in_flight), 1200);
     }
 }

@@ -1,5 +1,6 @@
 //! Congestion control of the paths of one connection.
 
+mod apart;
 mod coupled;
 mod gate;
 mod resume;

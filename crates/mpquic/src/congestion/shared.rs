@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use braid_core::cc::Facts;
 
+use super::apart::Apart;
 use super::resume::Jump;
 
 /// One path's controller, as seen from outside.
@@ -25,8 +26,11 @@ pub(crate) struct Slot {
     pub(crate) exempt: bool,
     /// Congestion window, bytes.
     pub(crate) window: u64,
-    /// Bytes on their way that are acknowledged one day.
+    /// Bytes on their way that are acknowledged one day, without those that no window
+    /// holds back.
     pub(crate) in_flight: u64,
+    /// Those.
+    pub(super) apart: Apart,
     /// It had room, and nothing was sent: for want of data, or because the scheduler had
     /// another carry it. Acknowledgements may not open such a window (RFC 9002 7.8).
     /// What the library thinks of that is wrong for a path that is held back.
@@ -58,6 +62,7 @@ impl Slot {
             exempt: false,
             window,
             in_flight: 0,
+            apart: Apart::default(),
             idle: false,
             mtu,
             srtt: Duration::ZERO,

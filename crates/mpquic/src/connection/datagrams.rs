@@ -76,8 +76,10 @@ impl Connection {
             if self.outbox.queued.is_some() {
                 // There is no room for them now; acknowledgements leave all the same.
                 self.set_gates(Open::None);
+                self.paces = false;
                 return self.quic.poll_transmit(now, BURST, buf);
             }
+            self.paces = true;
             if self.outbox.stirred {
                 self.set_gates(Open::All);
                 if let Some(transmit) = self.quic.poll_transmit(now, BURST, buf) {
@@ -100,6 +102,7 @@ impl Connection {
         let path = all.position(|p| p.number == number && !p.held);
         self.set_gates(path.map_or(Open::All, Open::Only));
         self.exempt(path.filter(|_| self.outbox.exempt));
+        self.paces = !self.outbox.exempt;
         let most = NonZeroUsize::new(count.min(BURST.get())).unwrap_or(NonZeroUsize::MIN);
         let transmit = self.quic.poll_transmit(now, most, buf);
         self.exempt(None);

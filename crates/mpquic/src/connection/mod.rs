@@ -86,6 +86,8 @@ pub struct Connection {
     busy: bool,
     /// When a path that has to wait may send.
     paced: Option<Instant>,
+    /// What leaves now is of what a pacer spreads.
+    paces: bool,
     began: Instant,
     connected: bool,
     events: VecDeque<Event>,
@@ -137,6 +139,7 @@ impl Connection {
             ping: None,
             busy: false,
             paced: None,
+            paces: true,
             began: p.now,
             connected: false,
             events: VecDeque::new(),

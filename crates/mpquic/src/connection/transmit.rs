@@ -39,6 +39,7 @@ impl Connection {
     /// now.
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Outgoing> {
         self.follow(now);
+        self.paces = true;
         let transmit = match self.connected && !self.quic.is_closed() {
             true if self.lane.is_some() => self.lane_transmit(now, buf),
             true => self.scheduled(now, buf),
@@ -51,7 +52,10 @@ impl Connection {
         if let Some(i) = path {
             let slots = self.shared.lock();
             let p = &mut self.paths[i];
-            p.pacer.sent(now, transmit.size as u64, &slots[p.slot]);
+            // What no window holds back, no pacer does: neither may it hold up the rest.
+            if self.paces {
+                p.pacer.sent(now, transmit.size as u64, &slots[p.slot]);
+            }
             drop(slots);
             self.count(i, &transmit);
         }
@@ -93,6 +97,7 @@ impl Connection {
             self.mark_idle();
             // Acknowledgements and probes leave all the same.
             self.set_gates(Open::None);
+            self.paces = false;
             return self.quic.poll_transmit(now, BURST, buf);
         };
         self.set_gates(Open::Only(path));

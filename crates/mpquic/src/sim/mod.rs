@@ -3,6 +3,7 @@
 
 mod app;
 mod attacker;
+mod cells;
 mod draws;
 mod hostile;
 mod null;

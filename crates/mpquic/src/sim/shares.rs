@@ -10,7 +10,7 @@ use super::app::App;
 use super::world::{Radio, World};
 use crate::{Lane, Options, Steering};
 
-fn link(mbps: f64, ms: f64, queue_ms: u64) -> LinkSpec {
+pub(super) fn link(mbps: f64, ms: f64, queue_ms: u64) -> LinkSpec {
     LinkSpec {
         rate: RateSpec::Constant(Rate::from_mbps(mbps)),
         delay: DelaySpec::Constant(Duration::from_secs_f64(ms / 1e3)),

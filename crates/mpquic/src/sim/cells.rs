@@ -1,0 +1,68 @@
+//! Two cells of 111 Mbit/s, each with a round trip of 77 ms and a queue of 100 ms: windows
+//! overshoot, and thousands of packets are lost at a time.
+
+use braid_core::Time;
+use braid_core::api::WrrMode;
+
+use super::app::App;
+use super::shares::{link, options};
+use super::world::{Radio, What, World};
+use crate::Lane;
+
+fn at(ms: u64) -> Time {
+    Time::from_nanos(ms * 1_000_000)
+}
+
+fn cells(n: usize) -> Vec<Radio> {
+    let one = || Radio {
+        down: link(111.0, 38.5, 100),
+        up: link(111.0, 38.5, 100),
+    };
+    (0..n).map(|_| one()).collect()
+}
+
+/// What must be acknowledged with much loss takes nothing from what the receiver has to
+/// say besides: that it has read, and that the sender may go on.
+#[test]
+fn a_receiver_of_much_tells_that_it_has_read() {
+    let mut options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, "cubic");
+    options.steering.reinject = true;
+    let app = App::new(40_000_000);
+    let mut world = World::new(1, &cells(2), &options, &[1.0, 1.0], vec![], app);
+    world.run(at(10_000));
+    assert_eq!(world.app.wrong, None);
+    // 40 MB take 1.5 s of both links, and some 0.6 s until the windows are open.
+    assert!(
+        world.app.done() && world.now() < at(2600),
+        "{:?}",
+        world.now()
+    );
+}
+
+/// Bytes that the device gets in the first 500 ms after its only cell is replaced.
+fn after_a_handover(resume: bool) -> u64 {
+    let mut options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, "cubic");
+    options.resume = resume;
+    let script = vec![
+        (at(4000), 0, What::Link(false)),
+        (at(4050), 0, What::Link(true)),
+    ];
+    let app = App::new(u64::MAX);
+    let mut world = World::new(1, &cells(2), &options, &[1.0, 1.0], script, app);
+    world.run(at(4050));
+    let before = world.sent_bytes[0][0];
+    world.run(at(4550));
+    assert_eq!(world.app.wrong, None);
+    world.sent_bytes[0][0] - before
+}
+
+#[test]
+fn a_new_path_begins_with_half_of_what_the_access_carried() {
+    let (without, with) = (after_a_handover(false), after_a_handover(true));
+    // The link could carry 6.9 MB in that time; the path needs 1.5 round trips to open.
+    assert!(
+        with > 4_000_000 && with > without * 3 / 2,
+        "{without} {with}"
+    );
+    assert_eq!(with, after_a_handover(true), "the same each time");
+}
