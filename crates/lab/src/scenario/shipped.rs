@@ -56,6 +56,7 @@ const SHIPPED: &[Shipped] = embed![
     "congestion-controls",
     "receivers",
     "overrun",
+    "appearing",
 ];
 
 const TRACES: &[(&str, &[u8])] = embed_traces!["traces/walk.csv", "traces/drive-5g4g.csv"];
