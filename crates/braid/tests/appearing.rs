@@ -28,6 +28,9 @@ fn the_sum_is_followed_within_a_second() {
         let inside = |t: f64| t > from + 0.05 && t < to + 0.05;
         let rows = timeline.iter().filter(|r| inside(r.t_s));
         let carried = rows.map(|r| r.bytes).sum::<u64>() as f64 * 8.0 / 1e6 / (to - from);
-        assert!(carried > 0.9 * mbps, "{carried} of {mbps} Mbit/s from {from} s on");
+        assert!(
+            carried > 0.9 * mbps,
+            "{carried} of {mbps} Mbit/s from {from} s on"
+        );
     }
 }

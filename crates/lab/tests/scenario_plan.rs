@@ -128,12 +128,13 @@ fn a_later_start_counts_from_there() {
     };
     assert_eq!(*points, [(ms(0), mbps(40.0))]);
 
-    // In the middle of a handover; the address there is the first that the run knows.
+    // In the middle of a handover: the interface comes up with the first address that the
+    // run knows.
     let text = GOOD.replace("[plan]\n", "[plan]\nstart = \"4020 ms\"\n");
     let case = &parse(&text).unwrap().cases[0];
     assert_eq!(
         what(case)[..2],
-        [(0, "if1", &Action::Blackhole), (0, "if2", &Action::Down),]
+        [(0, "if1", &Action::Down), (0, "if2", &Action::Down),]
     );
     assert_eq!(what(case)[2], (30, "if1", &Action::Up));
 }

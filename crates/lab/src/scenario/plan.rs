@@ -254,14 +254,15 @@ fn changes(access: &str, rows: &[Row]) -> Vec<Event> {
     };
     let mut address = 1;
     let mut connected = true;
-    for row in rows {
+    for (n, row) in rows.iter().enumerate() {
         match &row.state {
             State::Down if connected => {
                 event(row.at, Action::Down, "no cell".to_owned());
                 connected = false;
             }
             State::Handover(to) if connected => {
-                let action = match to.address == address {
+                // What it was on before the start nobody knows.
+                let action = match to.address == address && n > 0 {
                     true => Action::Blackhole,
                     false => Action::Down,
                 };
