@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(BUILD)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
 BRAID := $(CARGO_TARGET_DIR)/release/braid
 
 .PHONY: help demo test lint build kernel guest soak soak-kernel setup bench bench-long \
-  bench-recovery bench-weights bench-cost bench-lab install clean picture
+  bench-recovery bench-weights bench-cost bench-lab bench-downloads install clean picture
 
 help:
 	@echo 'make demo      install what is missing, build, run the main scenario, show table and report'
@@ -88,6 +88,10 @@ bench-recovery bench-weights bench-cost: bench-%: build
 	$(BENCH) $* --braid $(BRAID) --runs $(RUNS) $(ARGS)
 soak: build
 	$(BENCH) soak --braid $(BRAID) --runs $(RUNS) $(ARGS)
+
+# Tables 4 and 5 of paper 003, on the virtual clock: an hour and a half on two cores.
+bench-downloads: build guest kernel
+	scripts/downloads.sh $(BRAID) $(RUNS)/downloads
 
 # The scenarios, five times each, then their tables.
 bench-lab: build

@@ -51,6 +51,8 @@ struct Raw {
     #[serde(default)]
     only: Vec<String>,
     #[serde(default)]
+    samples: Vec<Spanned<String>>,
+    #[serde(default)]
     axes: IndexMap<String, Spanned<Vec<Value>>>,
 }
 
@@ -63,6 +65,9 @@ pub struct Campaign {
     pub clock: Clock,
     /// Names of the axes, in the order of the file.
     pub axes: Vec<String>,
+    /// Those whose values are samples of one thing: table and report take them for
+    /// repeats.
+    pub samples: Vec<String>,
     /// Every combination and repeat; the last axis changes fastest, and all
     /// combinations have their first repeat before any has its second.
     pub jobs: Vec<Job>,
@@ -93,6 +98,19 @@ impl Campaign {
                 raw.name.span(),
                 "a campaign's name is that of its folder: expected letters, digits, - and _",
             ));
+        }
+        if let Some(s) = raw
+            .samples
+            .iter()
+            .find(|s| !raw.axes.contains_key(s.get_ref()))
+        {
+            let known: Vec<&str> = raw.axes.keys().map(String::as_str).collect();
+            let what = format!(
+                "\"{}\" is no axis: there are {}",
+                s.get_ref(),
+                known.join(", ")
+            );
+            return Err(Problem::at(s.span(), what));
         }
         let source = source(&raw.scenario, dir)?;
         let base: Table =
@@ -152,6 +170,7 @@ impl Campaign {
             name,
             clock: raw.clock,
             axes: raw.axes.into_keys().collect(),
+            samples: raw.samples.into_iter().map(Spanned::into_inner).collect(),
             jobs,
             text: text.to_owned(),
         })
@@ -307,6 +326,12 @@ loss = [0.0, 1e-3]
             ("\"sweep\"", "\"../sweep\"", "c.toml:2:8", "folder"),
             ("only = ", "onyl = ", "c.toml:7:1", "did you mean `only`"),
             ("[\"MPTCP cubic\"]", "[\"MPTCP\"]", "c.toml", "MPTCP"),
+            (
+                "repeat = 2",
+                "samples = [\"los\"]",
+                "c.toml:4:12",
+                "\"los\" is no axis: there are cc, loss",
+            ),
         ] {
             assert!(GOOD.contains(from), "{from}");
             let e = parse(&GOOD.replace(from, to)).unwrap_err();

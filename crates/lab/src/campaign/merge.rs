@@ -1,8 +1,9 @@
 //! All jobs' results in one table and one report.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::file::Campaign;
+use super::file::{Campaign, named};
 use super::job::Job;
 use crate::error::LabError;
 use crate::report::{FilesError, RunDir, RunFiles, files};
@@ -51,13 +52,8 @@ pub fn collect(campaign: &Campaign, dir: &Path, command: &str) -> Result<Collect
         ..first.summary.clone()
     };
     // Repeats of one case stand together, in the order of the axes.
-    done.sort_by_key(|(job, _)| {
-        campaign
-            .jobs
-            .iter()
-            .position(|j| j.labels == job.labels)
-            .map(|i| (i, job.repeat))
-    });
+    let places = places(campaign);
+    done.sort_by_key(|(job, _)| places[job.key.as_str()]);
     let few = done
         .iter()
         .map(|(_, f)| f.summary.cases.len())
@@ -70,15 +66,17 @@ pub fn collect(campaign: &Campaign, dir: &Path, command: &str) -> Result<Collect
     let mut events = out.events().map_err(wrong)?;
     let mut table = Vec::new();
     for (job, mut files) in done {
-        let name = |case: &str| match job.labels.is_empty() {
+        let labels = told(campaign, job);
+        let repeat = places[job.key.as_str()].1;
+        let name = |case: &str| match labels.is_empty() {
             true => case.to_owned(),
-            false => format!("{}: {case}", job.label()),
+            false => format!("{}: {case}", named(&labels)),
         };
         for row in &mut files.timeline {
-            (row.case, row.repeat) = (name(&row.case), job.repeat);
+            (row.case, row.repeat) = (name(&row.case), repeat);
         }
         for row in &mut files.events {
-            (row.case, row.repeat) = (name(&row.case), job.repeat);
+            (row.case, row.repeat) = (name(&row.case), repeat);
         }
         if few {
             timeline.append(&files.timeline).map_err(wrong)?;
@@ -95,7 +93,7 @@ pub fn collect(campaign: &Campaign, dir: &Path, command: &str) -> Result<Collect
         }
         for mut case in files.summary.cases {
             table.push(row(job, &case));
-            (case.name, case.repeat) = (name(&case.name), job.repeat);
+            (case.name, case.repeat) = (name(&case.name), repeat);
             summary.cases.push(case);
         }
     }
@@ -110,7 +108,29 @@ pub fn collect(campaign: &Campaign, dir: &Path, command: &str) -> Result<Collect
     })
 }
 
-const COLUMNS: [&str; 16] = [
+/// The axes' values that tell a job's cases from those of others.
+fn told(campaign: &Campaign, job: &Job) -> Vec<(String, String)> {
+    let all = job.labels.iter();
+    all.filter(|(axis, _)| !campaign.samples.contains(axis))
+        .cloned()
+        .collect()
+}
+
+/// By the job's key: where its cases stand, and which repeat of them it is.
+fn places(campaign: &Campaign) -> HashMap<&str, (usize, u32)> {
+    let mut alike: HashMap<Vec<(String, String)>, (usize, u32)> = HashMap::new();
+    let jobs = campaign.jobs.iter().enumerate();
+    let place = |(i, job): (usize, &'_ Job)| {
+        let (first, repeats) = alike.entry(told(campaign, job)).or_insert((i, 0));
+        *repeats += 1;
+        (*first, *repeats)
+    };
+    let found: Vec<(usize, u32)> = jobs.map(place).collect();
+    let keys = campaign.jobs.iter().map(|j| j.key.as_str());
+    keys.zip(found).collect()
+}
+
+const COLUMNS: [&str; 18] = [
     "job",
     "repeat",
     "seed",
@@ -120,6 +140,8 @@ const COLUMNS: [&str; 16] = [
     "ceiling_mbps",
     "efficiency",
     "best_single_mbps",
+    "capacity_mbps",
+    "ideal_mbps",
     "completion_s",
     "latency_p50_ms",
     "gap_ms",
@@ -147,6 +169,8 @@ fn row(job: &Job, c: &CaseResult) -> Vec<String> {
         text(c.ceiling_mbps),
         text(c.efficiency),
         text(c.best_single_mbps),
+        text(c.capacity_mbps),
+        text(c.ideal_mbps),
         text(c.completion_s),
         text(c.latency_ms.map(|l| l.p50)),
         text(c.gap_ms),
@@ -178,5 +202,34 @@ fn wrong(e: FilesError) -> LabError {
     match e.exit_status() {
         2 => LabError::BadInput(e.to_string()),
         _ => LabError::Failed(e.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_repeats_of_what_the_other_axes_say() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.toml");
+        let text = "name = \"c\"\nscenario = \"static\"\nrepeat = 2\nsamples = [\"loss\"]\n\
+                    [axes]\nloss = [0.0, 1e-3]\ncc = [\"reno\", \"cubic\"]\n";
+        std::fs::write(&file, text).unwrap();
+        let campaign = Campaign::load(&file).unwrap();
+        let places = places(&campaign);
+        let of = |j: &Job| (named(&told(&campaign, j)), places[j.key.as_str()]);
+        let all: Vec<_> = campaign.jobs.iter().map(of).collect();
+        let expected = [
+            ("cc=reno", (0, 1)),
+            ("cc=cubic", (1, 1)),
+            ("cc=reno", (0, 2)),
+            ("cc=cubic", (1, 2)),
+            ("cc=reno", (0, 3)),
+            ("cc=cubic", (1, 3)),
+            ("cc=reno", (0, 4)),
+            ("cc=cubic", (1, 4)),
+        ];
+        assert_eq!(all, expected.map(|(n, p)| (n.to_owned(), p)));
     }
 }
