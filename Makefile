@@ -92,6 +92,8 @@ soak: build
 # Tables 4 and 5 of paper 003, on the virtual clock: an hour and a half on two cores.
 bench-downloads: build guest kernel
 	scripts/downloads.sh $(BRAID) $(RUNS)/downloads
+	$(BENCH) downloads "In residential streets=$(RUNS)/downloads/residential/campaign" \
+	  "On the road=$(RUNS)/downloads/road/campaign"
 
 # The scenarios, five times each, then their tables.
 bench-lab: build

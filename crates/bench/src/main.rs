@@ -1,6 +1,7 @@
 //! Benchmarks of Braid against its bars; run by `make bench`.
 
 mod clock;
+mod downloads;
 mod host;
 mod lab;
 mod machine;
@@ -34,6 +35,8 @@ enum What {
     Radio(radio::Options),
     /// The lab's scenarios: tables from the files of runs.
     Lab(lab::Options),
+    /// Downloads over path plans: tables from the folders of campaigns.
+    Downloads(downloads::Options),
     /// Outages of each access: gaps, and when it is used again; takes root.
     Recovery(mptcp::recovery::Options),
     /// 100 runs of 20 s: does one collapse? Takes root.
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
     let done = match Args::parse().what {
         What::Radio(options) => radio::run(&options),
         What::Lab(options) => lab::run(&options),
+        What::Downloads(options) => downloads::run(&options),
         What::Recovery(options) => mptcp::recovery::run(&options),
         What::Soak(options) => mptcp::soak::run(&options),
         What::Weights(options) => mptcp::weights::run(&options),
