@@ -42,7 +42,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
     /// Run only these cases, variants, or cases of every variant.
-    #[arg(long, value_name = "CASE,...", value_delimiter = ',')]
+    #[arg(long, value_name = "CASE,...")]
     only: Vec<String>,
     /// Run each case so many times.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]

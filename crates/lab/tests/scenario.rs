@@ -390,6 +390,26 @@ fn buffers_of_sockets_are_three_rising_sizes() {
 }
 
 #[test]
+fn names_of_cases_may_have_commas() {
+    let text = GOOD.replacen("name = \"mptcp\"", "name = \"mptcp, all of it\"", 1);
+    assert_ne!(text, GOOD);
+    let only = |given: &str| {
+        let o = Overrides {
+            only: vec![given.to_owned()],
+            ..Overrides::default()
+        };
+        parse_with(&text, &o).map(|s| s.cases.iter().map(|c| c.name.clone()).collect::<Vec<_>>())
+    };
+    let all: Vec<_> = parse(&text).unwrap().cases;
+    let other = all.iter().find(|c| !c.name.contains(',')).unwrap();
+    assert_eq!(only("mptcp, all of it").unwrap(), ["mptcp, all of it"]);
+    let both = only(&format!("{}, mptcp, all of it", other.name)).unwrap();
+    assert_eq!(both.len(), 2, "{both:?}");
+    let e = only("mptcp, all of them").unwrap_err().to_string();
+    assert!(e.contains("no case is called \"mptcp\""), "{e}");
+}
+
+#[test]
 fn the_command_line_overrides() {
     let o = Overrides {
         duration: Some(Duration::from_secs(2)),

@@ -328,16 +328,30 @@ impl Builder<'_> {
         }
         let matches =
             |c: &Case, o: &str| c.name == o || c.base_name == o || c.variant.as_deref() == Some(o);
-        for o in &self.overrides.only {
-            if !cases.iter().any(|c| matches(c, o)) {
-                let names: Vec<_> = cases.iter().map(|c| format!("\"{}\"", c.name)).collect();
-                return Err(Problem::whole(format!(
-                    "--only: no case is called \"{o}\"; there are {}",
-                    names.join(", ")
-                )));
+        let mut kept: Vec<String> = Vec::new();
+        for given in &self.overrides.only {
+            // Commas separate names, and may be in them: the longest name counts.
+            let parts: Vec<&str> = given.split(',').collect();
+            let mut at = 0;
+            while at < parts.len() {
+                let joined = |end: usize| parts[at..end].join(",").trim().to_owned();
+                let known = |name: &String| cases.iter().any(|c| matches(c, name));
+                let longest = (at + 1..=parts.len())
+                    .rev()
+                    .find(|end| known(&joined(*end)));
+                let Some(end) = longest else {
+                    let names: Vec<_> = cases.iter().map(|c| format!("\"{}\"", c.name)).collect();
+                    return Err(Problem::whole(format!(
+                        "--only: no case is called \"{}\"; there are {}",
+                        joined(at + 1),
+                        names.join(", ")
+                    )));
+                };
+                kept.push(joined(end));
+                at = end;
             }
         }
-        cases.retain(|c| self.overrides.only.iter().any(|o| matches(c, o)));
+        cases.retain(|c| kept.iter().any(|o| matches(c, o)));
         Ok(())
     }
 
