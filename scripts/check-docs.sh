@@ -20,10 +20,9 @@ for page in README.md CONTRIBUTING.md docs/*.md docs/*/*.md; do
     /^```toml/ { n++; on = 1; next } /^```/ { on = 0 } on { print > (out "." n ".toml") }' "$page"
 done
 # Plans that examples name.
-printf 't_s,interface,state,operator,carrier,cell,rate_mbps,delay_ms,address\n0,1,up,a,b,c,10,10,1\n600,,end,,,,,,\n' \
-  > "$scratch/plan.csv"
 mkdir -p "$scratch/plans"
-for case in sp 3; do cp "$scratch/plan.csv" "$scratch/plans/drive.$case.plan.csv"; done
+printf 't_s,interface,state,operator,carrier,cell,rate_mbps,delay_ms,address\n0,1,up,a,b,c,10,10,1\n600,,end,,,,,,\n' |
+  tee "$scratch/plans/drive.sp.plan.csv" > "$scratch/plans/drive.3.plan.csv"
 for block in "$scratch"/*.toml; do
   [ -e "$block" ] || continue
   # A part of a scenario has no name of its own at its top.

@@ -66,12 +66,9 @@ impl Ends {
             .accesses
             .iter()
             .map(|a| {
-                let mut told = at_the_device(a, backup(&a.name));
-                if moves(case, &a.name) {
-                    // Whatever address it has.
-                    told["address"] = Value::Null;
-                }
-                (a.name.clone(), told)
+                // Of one that moves, whatever address it has.
+                let address = (!moves(case, &a.name)).then_some(a.device.addr);
+                (a.name.clone(), at_the_device(a, address, backup(&a.name)))
             })
             .collect();
         let at_proxy: Map<_, _> = device
@@ -267,7 +264,7 @@ fn others<'a>(case: &Case, topology: &'a Topology, buffers: &Value) -> Vec<(&'a 
         let accesses: Map<_, _> = d
             .accesses
             .iter()
-            .map(|a| (a.name.clone(), at_the_device(a, false)))
+            .map(|a| (a.name.clone(), at_the_device(a, Some(a.device.addr), false)))
             .collect();
         Config {
             engine: "mptcp",
@@ -294,10 +291,10 @@ fn not_pinned() -> Value {
 }
 
 /// An access as its device's daemon is told of it.
-fn at_the_device(a: &Access, backup: bool) -> Value {
+fn at_the_device(a: &Access, address: Option<IpAddr>, backup: bool) -> Value {
     json!({
         "kind": a.kind, "interface": a.device.name,
-        "address": a.device.addr, "backup": backup,
+        "address": address, "backup": backup,
     })
 }
 

@@ -12,7 +12,8 @@ use super::files::Files;
 use super::plan::Planned;
 use super::raw::{RawAccess, RawCase, RawChange, RawLink, RawScenario, RawVariant};
 use super::{
-    AccessSetup, Bystander, Case, Network, Overrides, Scenario, backhaul, link, network, traffic,
+    AccessSetup, Bystander, Case, Network, Overrides, Scenario, backhaul, link, network, only,
+    traffic,
 };
 use crate::summary::PaperFigure;
 
@@ -36,11 +37,11 @@ pub(super) fn parse(
 }
 
 /// What the cases of one variant have in common.
-pub(super) struct Setting {
+pub(super) struct Setting<'a> {
     pub(super) accesses: Vec<AccessSetup>,
     pub(super) bystanders: Vec<Bystander>,
     pub(super) planned: Planned,
-    pub(super) network: Network,
+    pub(super) network: &'a Network,
 }
 
 pub(super) struct Builder<'a> {
@@ -74,19 +75,20 @@ impl Builder<'_> {
         for (name, b) in &raw.backhaul {
             backhaul::check(name, b)?;
         }
+        let network = network::build(&raw.network)?;
         let mut cases = Vec::new();
         if raw.variant.is_empty() {
-            self.cases_of(None, &mut cases)?;
+            self.cases_of(None, &network, &mut cases)?;
         } else {
             let mut seen = HashSet::new();
             for v in &raw.variant {
                 if !seen.insert(v.name.get_ref()) {
                     return Err(Problem::at(v.name.span(), "two variants have this name"));
                 }
-                self.cases_of(Some(v), &mut cases)?;
+                self.cases_of(Some(v), &network, &mut cases)?;
             }
         }
-        self.keep_only(&mut cases)?;
+        only::keep(&self.overrides.only, &mut cases)?;
         Ok(Scenario {
             name: name.clone(),
             description: raw
@@ -94,7 +96,7 @@ impl Builder<'_> {
                 .clone()
                 .unwrap_or_else(|| head_comment(text)),
             seed: self.overrides.seed.or(raw.seed).unwrap_or(1),
-            network: network::build(&raw.network)?,
+            network,
             media,
             paper: self.paper()?,
             cases,
@@ -113,7 +115,12 @@ impl Builder<'_> {
         Ok(media)
     }
 
-    fn cases_of(&self, variant: Option<&RawVariant>, out: &mut Vec<Case>) -> Result<(), Problem> {
+    fn cases_of(
+        &self,
+        variant: Option<&RawVariant>,
+        network: &Network,
+        out: &mut Vec<Case>,
+    ) -> Result<(), Problem> {
         let mut planned = self.plan(variant)?;
         let mut accesses = self.accesses(variant)?;
         accesses.append(&mut planned.accesses);
@@ -126,7 +133,7 @@ impl Builder<'_> {
             accesses,
             bystanders: self.bystanders(variant)?,
             planned,
-            network: network::build(&self.raw.network)?,
+            network,
         };
         let raw_cases = self.raw.case.get_ref();
         if raw_cases.is_empty() {
@@ -320,39 +327,6 @@ impl Builder<'_> {
             });
         }
         Ok(out)
-    }
-
-    fn keep_only(&self, cases: &mut Vec<Case>) -> Result<(), Problem> {
-        if self.overrides.only.is_empty() {
-            return Ok(());
-        }
-        let matches =
-            |c: &Case, o: &str| c.name == o || c.base_name == o || c.variant.as_deref() == Some(o);
-        let mut kept: Vec<String> = Vec::new();
-        for given in &self.overrides.only {
-            // Commas separate names, and may be in them: the longest name counts.
-            let parts: Vec<&str> = given.split(',').collect();
-            let mut at = 0;
-            while at < parts.len() {
-                let joined = |end: usize| parts[at..end].join(",").trim().to_owned();
-                let known = |name: &String| cases.iter().any(|c| matches(c, name));
-                let longest = (at + 1..=parts.len())
-                    .rev()
-                    .find(|end| known(&joined(*end)));
-                let Some(end) = longest else {
-                    let names: Vec<_> = cases.iter().map(|c| format!("\"{}\"", c.name)).collect();
-                    return Err(Problem::whole(format!(
-                        "--only: no case is called \"{}\"; there are {}",
-                        joined(at + 1),
-                        names.join(", ")
-                    )));
-                };
-                kept.push(joined(end));
-                at = end;
-            }
-        }
-        cases.retain(|c| kept.iter().any(|o| matches(c, o)));
-        Ok(())
     }
 
     fn paper(&self) -> Result<Vec<PaperFigure>, Problem> {

@@ -37,7 +37,7 @@ impl Builder<'_> {
         &self,
         raw: &RawCase,
         variant: Option<&RawVariant>,
-        setting: &Setting,
+        setting: &Setting<'_>,
     ) -> Result<Case, Problem> {
         let accesses = &setting.accesses;
         let known = || accesses.iter().map(|a| &a.name);
@@ -82,7 +82,7 @@ impl Builder<'_> {
         let cc = raw.cc.as_ref().map(|s| s.get_ref().clone());
         let used = accesses.iter().filter(|a| mine.contains(&a.name));
         let used: Vec<AccessSetup> = used.cloned().collect();
-        let network = &setting.network;
+        let network = setting.network;
         Ok(Case {
             name: match variant {
                 Some(v) => format!("{}: {base_name}", v.name.get_ref()),
@@ -115,7 +115,12 @@ impl Builder<'_> {
     }
 
     /// Whether the plan lasts as long as the case.
-    fn covers(&self, setting: &Setting, duration: Duration, raw: &RawCase) -> Result<(), Problem> {
+    fn covers(
+        &self,
+        setting: &Setting<'_>,
+        duration: Duration,
+        raw: &RawCase,
+    ) -> Result<(), Problem> {
         match setting.planned.left {
             Some(left) if left < duration => Err(Problem::at(
                 raw.duration.as_ref().unwrap_or(&self.raw.duration).span(),

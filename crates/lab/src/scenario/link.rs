@@ -202,7 +202,7 @@ pub(super) fn scale_change(change: &mut LinkChange, factor: f64) {
     }
 }
 
-fn scale_rate(rate: &mut RateSpec, factor: f64) {
+pub(super) fn scale_rate(rate: &mut RateSpec, factor: f64) {
     match rate {
         RateSpec::Unlimited => {}
         RateSpec::Constant(r) => *r = r.scaled(factor),

@@ -9,6 +9,7 @@ mod event;
 mod files;
 mod link;
 mod network;
+mod only;
 mod plan;
 mod quic;
 mod raw;

@@ -107,15 +107,11 @@ impl Builder<'_> {
         read.map_err(|m| Problem::at(file.span(), m))
     }
 
-    fn scaled(&self, rate: RateSpec) -> RateSpec {
-        let mut link = LinkSpec {
-            rate,
-            ..LinkSpec::default()
-        };
+    fn scaled(&self, mut rate: RateSpec) -> RateSpec {
         if let Some(f) = self.overrides.scale {
-            link::scale(&mut link, f);
+            link::scale_rate(&mut rate, f);
         }
-        link.rate
+        rate
     }
 
     /// The access of an interface: rate and delay as planned, all else as

@@ -86,7 +86,7 @@ impl Gate {
     fn show(&self) {
         let (window, metrics) = (self.inner.window(), self.inner.metrics());
         self.end.shared.with(self.end.slot, |s| {
-            s.window = s.jump.map_or(window, |j| j.window.max(window));
+            s.window = s.raised(window);
             s.pacing = metrics.pacing_rate;
             s.slow_start = metrics.ssthresh.is_none_or(|t| window < t);
         });
@@ -124,9 +124,7 @@ impl Controller for Gate {
         rtt: &RttEstimator,
     ) {
         let idle = self.end.shared.with(self.end.slot, |s| {
-            if !s.apart.ended(number) {
-                s.in_flight = s.in_flight.saturating_sub(bytes);
-            }
+            s.landed(number, bytes);
             s.srtt = rtt.get();
             s.newest = s.newest.max(Some(sent));
             if let Some(jump) = &mut s.jump {
@@ -172,9 +170,7 @@ impl Controller for Gate {
 
     fn on_packet_lost(&mut self, bytes: u16, number: u64, now: Instant) {
         self.end.shared.with(self.end.slot, |s| {
-            if !s.apart.ended(number) {
-                s.in_flight = s.in_flight.saturating_sub(bytes.into());
-            }
+            s.landed(number, bytes.into());
             s.lost += 1;
         });
         self.inner.on_packet_lost(bytes, number, now);
@@ -198,7 +194,7 @@ impl Controller for Gate {
     fn window(&self) -> u64 {
         let window = self.inner.window();
         self.end.shared.with(self.end.slot, |s| {
-            let window = s.jump.map_or(window, |j| j.window.max(window));
+            let window = s.raised(window);
             // The library counts those that are left out.
             let apart = s.apart.bytes();
             if s.exempt {

@@ -78,6 +78,18 @@ impl Slot {
 }
 
 impl Slot {
+    /// The controller's window, or the jump above it.
+    pub(super) fn raised(&self, window: u64) -> u64 {
+        self.jump.map_or(window, |j| j.window.max(window))
+    }
+
+    /// A packet was acknowledged or lost.
+    pub(super) fn landed(&mut self, number: u64, bytes: u64) {
+        if !self.apart.ended(number) {
+            self.in_flight = self.in_flight.saturating_sub(bytes);
+        }
+    }
+
     /// Begins a jump.
     pub(crate) fn resume(&mut self, jump: Jump, rtt: Duration) {
         if jump.window > self.window {

@@ -109,24 +109,12 @@ impl Live {
         let Some(lane) = connection.lane() else {
             return;
         };
-        self.readers.retain(|channel, waker| {
-            let ready = lane.is_readable(*channel);
-            if ready {
-                waker.wake_by_ref();
-            }
-            !ready
-        });
+        wake_those(&mut self.readers, |channel| lane.is_readable(channel));
         if lane.backlog() < BACKLOG {
             self.writers.drain().for_each(|(_, w)| w.wake());
         }
         // Not those that are not done: they would come back here at once, for a round trip.
-        self.finishers.retain(|channel, waker| {
-            let done = lane.is_done(*channel);
-            if done {
-                waker.wake_by_ref();
-            }
-            !done
-        });
+        wake_those(&mut self.finishers, |channel| lane.is_done(channel));
         let new = |c: &u64| (c & 1 == 1) != server && !self.accepted.contains(c);
         if !self.others.is_empty() && (lane.has_message() || lane.channels().any(|c| new(&c))) {
             self.wake_others();
@@ -143,6 +131,17 @@ impl Live {
             self.others.push(waker.clone());
         }
     }
+}
+
+/// Wakes those whose channel is ready, who then wait no more.
+fn wake_those(waiting: &mut HashMap<u64, Waker>, ready: impl Fn(u64) -> bool) {
+    waiting.retain(|channel, waker| {
+        let ready = ready(*channel);
+        if ready {
+            waker.wake_by_ref();
+        }
+        !ready
+    });
 }
 
 fn wake(waker: Option<Waker>) {
