@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use braid_control::{Client, segment};
-use braid_core::api::{AccessChange, Priorities, Weights};
+use braid_core::Rate;
+use braid_core::api::{AccessChange, Expected, Priorities, Weights};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 
@@ -42,6 +43,13 @@ enum What {
         /// Access and number, 0 to 65535, or none: nr=1 wifi=2
         #[arg(required = true, value_name = "NAME=N", value_parser = priority)]
         priorities: Vec<(String, Option<u16>)>,
+    },
+    /// What accesses are expected to carry, so that their next paths need not find it out
+    /// from ten packets on (Multipath QUIC)
+    Expect {
+        /// Access and rates down and up, Mbit/s, or none: nr=300/50 wifi=800 lte=none
+        #[arg(required = true, value_name = "NAME=DOWN[/UP]", value_parser = expected)]
+        accesses: Vec<(String, Expected)>,
     },
     /// Use an access only when no other is active, or at all times
     Backup {
@@ -84,6 +92,46 @@ fn priority(text: &str) -> Result<(String, Option<u16>), String> {
     match name.is_empty() {
         true => Err(wrong()),
         false => Ok((name.to_owned(), number)),
+    }
+}
+
+/// `NAME=DOWN[/UP]` or `NAME=none`.
+fn expected(text: &str) -> Result<(String, Expected), String> {
+    let wrong = || {
+        format!(
+            "expected NAME=DOWN or NAME=DOWN/UP, each Mbit/s above 0, or NAME=none, not \"{text}\""
+        )
+    };
+    let rate = |s: &str| {
+        let mbps: f64 = s.parse().map_err(|_| wrong())?;
+        let sound = mbps > 0.0 && mbps <= 1e6;
+        sound.then(|| Rate::from_mbps(mbps)).ok_or_else(wrong)
+    };
+    let (name, rates) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let rates = match rates.split_once('/') {
+        None if rates == "none" => Expected::default(),
+        None => Expected {
+            down: Some(rate(rates)?),
+            up: None,
+        },
+        Some((down, up)) => Expected {
+            down: Some(rate(down)?),
+            up: Some(rate(up)?),
+        },
+    };
+    match name.is_empty() {
+        true => Err(wrong()),
+        false => Ok((name.to_owned(), rates)),
+    }
+}
+
+/// How `braid set expect` takes it.
+fn shown(expected: Expected) -> String {
+    let mbps = |r: Option<Rate>| r.map_or("?".to_owned(), |r| r.as_mbps().to_string());
+    match (expected.down, expected.up) {
+        (None, None) => "none".to_owned(),
+        (down, None) => mbps(down),
+        (down, up) => format!("{}/{}", mbps(down), mbps(up)),
     }
 }
 
@@ -131,13 +179,22 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
                     .map(|(name, n)| format!("{name}={}", number(n)));
                 println!("priority: {}", all.collect::<Vec<_>>().join(" "));
             }
+            What::Expect { accesses } => {
+                for (name, expected) in accesses {
+                    let change = AccessChange {
+                        expected: Some(expected),
+                        ..AccessChange::default()
+                    };
+                    let now = put(&mut client, &name, &change).await?;
+                    println!("{name}: expected {} Mbit/s", shown(now.expected));
+                }
+            }
             What::Backup { name, on } => {
                 let change = AccessChange {
                     backup: Some(on == Switch::On),
-                    enabled: None,
+                    ..AccessChange::default()
                 };
-                let path = format!("/v1/accesses/{}", segment(&name));
-                let now: Now = client.put_for(&path, &change).await.map_err(daemon)?;
+                let now = put(&mut client, &name, &change).await?;
                 let is = if now.backup { "on" } else { "off" };
                 println!("{name}: backup {is}");
             }
@@ -146,10 +203,18 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
     })
 }
 
+/// Changes one access.
+async fn put(client: &mut Client, name: &str, change: &AccessChange) -> Result<Now> {
+    let path = format!("/v1/accesses/{}", segment(name));
+    client.put_for(&path, change).await.map_err(daemon)
+}
+
 /// What is printed of an access.
 #[derive(Deserialize)]
 struct Now {
     backup: bool,
+    #[serde(default)]
+    expected: Expected,
 }
 
 #[cfg(test)]
@@ -174,6 +239,24 @@ mod tests {
         for bad in ["nr", "nr=", "=3", "nr=-1", "nr=1.5", "nr=65536", "nr=x", ""] {
             let e = priority(bad).unwrap_err();
             assert!(e.contains("NAME=N"), "{bad}: {e}");
+        }
+    }
+
+    #[test]
+    fn expectations_are_names_and_rates_or_none() {
+        let read = |t: &str| expected(t).map(|(name, e)| (name, shown(e)));
+        for (text, name, rates) in [
+            ("nr=300", "nr", "300"),
+            ("a=b=0.5/20", "a=b", "0.5/20"),
+            ("nr=none", "nr", "none"),
+        ] {
+            assert_eq!(read(text), Ok((name.into(), rates.into())));
+        }
+        for bad in [
+            "nr", "nr=", "=3", "nr=0", "nr=-1", "nr=nan", "nr=1/", "nr=/1", "nr=2e6",
+        ] {
+            let e = expected(bad).unwrap_err();
+            assert!(e.contains("NAME=DOWN/UP"), "{bad}: {e}");
         }
     }
 

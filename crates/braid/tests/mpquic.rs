@@ -151,6 +151,13 @@ fn a_connection_goes_over_all_accesses_and_is_steered() {
         };
         let share = sent("nr") / (sent("nr") + sent("wifi"));
         assert!((share - 0.75).abs() < 0.02, "{share}");
+        let (head, body) = device.put(
+            "/v1/accesses/nr",
+            r#"{"expected": {"down_bps": 300000000}}"#,
+        );
+        let status: AccessStatus = serde_json::from_str(&body).unwrap();
+        let down = status.expected.down.map(|r| r.as_mbps());
+        assert!(head.contains("200") && down == Some(300.0), "{body}");
         // Left out, and taken in again.
         let (head, body) = device.put("/v1/accesses/wifi", r#"{"enabled": false}"#);
         let status: AccessStatus = serde_json::from_str(&body).unwrap();
@@ -237,6 +244,11 @@ fn what_cannot_be_is_said_at_once() {
             "[mpquic]",
             "[scheduler]\nname = \"ecf\"\n[mpquic]\nlane = \"stream\"",
             "cannot steer the stream lane",
+        ),
+        (
+            "interface = \"d1\"",
+            "interface = \"d1\"\nexpected = { down = \"fast\" }",
+            "down: ",
         ),
         (
             "engine = \"mpquic\"",

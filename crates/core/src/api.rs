@@ -27,7 +27,7 @@ mod scheduler;
 #[cfg(test)]
 mod tests;
 
-pub use access::{AccessAddress, AccessChange, AccessState, AccessStatus, Ignored};
+pub use access::{AccessAddress, AccessChange, AccessState, AccessStatus, Expected, Ignored};
 pub use event::{Event, EventKind, Events, SubflowEvent};
 pub use scheduler::{Lane, SchedulerChange, WrrMode};
 

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use braid_core::api::Expected;
 use ipnet::IpNet;
 
 use crate::Error;
@@ -25,32 +26,38 @@ pub struct Access {
     pub priority: u32,
     /// To be used only while no other can be.
     pub backup: bool,
+    /// What it is expected to carry; at the device, which tells the proxy. New paths then
+    /// begin with half of that, and not with ten packets.
+    pub expected: Expected,
 }
 
 impl Access {
     /// One that is up, with weight 1.
     pub fn new(name: &str, address: IpAddr) -> Self {
         Self {
-            name: name.to_owned(),
-            interface: None,
             address: Some(address.into()),
-            up: true,
-            weight: 1.0,
-            priority: 0,
-            backup: false,
+            ..Self::named(name)
         }
     }
 
     /// One whose interface is followed.
     pub fn on(name: &str, interface: &str) -> Self {
         Self {
-            name: name.to_owned(),
             interface: Some(interface.to_owned()),
+            ..Self::named(name)
+        }
+    }
+
+    fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            interface: None,
             address: None,
             up: true,
             weight: 1.0,
             priority: 0,
             backup: false,
+            expected: Expected::default(),
         }
     }
 
@@ -67,6 +74,8 @@ pub struct AccessChange {
     pub priority: Option<u32>,
     /// See [`Access::backup`].
     pub backup: Option<bool>,
+    /// See [`Access::expected`].
+    pub expected: Option<Expected>,
 }
 
 /// The address that QUIC is told for access number `i` of a device, whatever the real one

@@ -34,6 +34,9 @@ pub struct Options {
     /// A path that takes the place of another one of its access begins with half of what
     /// that carried (careful resume), and not with ten packets.
     pub resume: bool,
+    /// At the proxy: what a device says of its accesses ([`Access::expected`]) is believed,
+    /// and may fill a queue for a round trip. For devices that are known.
+    pub heed: bool,
     /// At the proxy: by what devices learn at once that it has started anew and knows
     /// nothing of their sessions (stateless reset, RFC 9000 10.3). Known to it alone and
     /// the same after each start; none: they find out after a while.
@@ -48,6 +51,7 @@ impl Default for Options {
             steering: Steering::default(),
             congestion_control: "cubic".to_owned(),
             resume: true,
+            heed: true,
             reset_key: None,
         }
     }
@@ -175,6 +179,7 @@ impl Host {
             scheduler,
             reinject: options.steering.reinject,
             resume: options.resume,
+            heed: options.heed,
             accesses,
             first: Some(first),
             now,
@@ -282,6 +287,7 @@ impl Host {
                     scheduler,
                     reinject: l.options.steering.reinject,
                     resume: l.options.resume,
+                    heed: l.options.heed,
                     accesses: l.accesses.clone(),
                     first: None,
                     now,

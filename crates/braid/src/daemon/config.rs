@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use braid_core::AccessKind;
-use braid_core::api::{Engine, Role, SchedulerChange};
+use braid_core::api::{Engine, Expected, Role, SchedulerChange};
 use braid_mptcp::buffers::{self, Sizes};
 use braid_mptcp::manage::plan::{AccessSpec, Mesh, Settings};
 use braid_mptcp::manage::{Pattern, probe};
@@ -17,6 +17,10 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 use super::DaemonError;
+
+/// Why only Multipath QUIC makes use of what is expected.
+pub(super) const KERNEL_WINDOWS: &str = "the kernel's windows begin as the kernel has it: what is \
+                                         expected is of use to engine = \"mpquic\" alone";
 
 /// A daemon's configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,6 +119,8 @@ pub struct Access {
     pub priority: Option<u16>,
     /// Its share of the traffic, above 0, where the scheduler knows weights.
     pub weight: Option<f64>,
+    /// What it is expected to carry. Set at the device, for Multipath QUIC.
+    pub expected: Expected,
 }
 
 impl Config {

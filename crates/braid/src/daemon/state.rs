@@ -20,7 +20,7 @@ use nix::time::{ClockId, clock_gettime};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::config::Access;
+use super::config::{Access, KERNEL_WINDOWS};
 use super::engine::Engine;
 use super::keep::ByName;
 use super::log::Log;
@@ -261,6 +261,10 @@ impl State {
             let i = accesses.iter().position(|a| a.name == name);
             i.ok_or_else(|| DaemonError::Unknown(no_access(&accesses, name)))?
         };
+        if change.expected.is_some() {
+            let why = format!("access \"{name}\": {KERNEL_WINDOWS}");
+            return Err(DaemonError::Refused(why));
+        }
         let mut manager = self.manager.lock().await;
         let changed = manager
             .change(i, change)

@@ -121,6 +121,7 @@ impl State {
             backup: a.backup,
             weight: lock(&self.weights).get(&a.name).copied(),
             priority: a.priority,
+            expected: a.expected,
             endpoint_id: None,
             state: AccessState::Active,
             why: "served by the peer".into(),

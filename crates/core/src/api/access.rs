@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::AccessKind;
+use crate::{AccessKind, Rate};
 
 /// One access as an end sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct AccessStatus {
     /// Its place in the order of the accesses, where it has one: the least carry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u16>,
+    /// What it is expected to carry, where that was told.
+    #[serde(default, skip_serializing_if = "Expected::is_unknown")]
+    pub expected: Expected,
     /// The path manager's (first) endpoint for it, if one is set.
     pub endpoint_id: Option<u8>,
     /// Whether it is used, and if not, what keeps it from being used.
@@ -137,4 +140,28 @@ pub struct AccessChange {
     /// Add (true) or delete (false) its endpoint; deleting ends its subflows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
+    /// What it is expected to carry, both directions anew; Multipath QUIC only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Expected>,
+}
+
+/// What an access is expected to carry, by what is known before anything was sent on
+/// it: received power (paper 003, section 3.1), a contract. New paths begin with that in
+/// view, not with ten packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    /// From the proxy to the device, bits per second of the IP layer; absent if unknown.
+    #[serde(default, rename = "down_bps", skip_serializing_if = "Option::is_none")]
+    pub down: Option<Rate>,
+    /// From the device to the proxy.
+    #[serde(default, rename = "up_bps", skip_serializing_if = "Option::is_none")]
+    pub up: Option<Rate>,
+}
+
+impl Expected {
+    /// Nothing is.
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Rate;
 
 #[test]
 fn an_event_is_flat_json() {
@@ -17,6 +18,19 @@ fn an_event_is_flat_json() {
 }
 
 #[test]
+fn what_is_expected_is_bits_per_second() {
+    let c: AccessChange = serde_json::from_str("{\"expected\": {\"down_bps\": 7000}}").unwrap();
+    let expected = Expected {
+        down: Some(Rate::from_bps(7000)),
+        up: None,
+    };
+    assert_eq!(c.expected, Some(expected));
+    let back = serde_json::to_string(&c).unwrap();
+    assert_eq!(back, "{\"expected\":{\"down_bps\":7000}}");
+    assert!(Expected::default().is_unknown() && !expected.is_unknown());
+}
+
+#[test]
 fn an_unknown_change_is_an_error() {
     assert!(serde_json::from_str::<AccessChange>("{\"bakup\": true}").is_err());
     let c: AccessChange = serde_json::from_str("{\"backup\": true}").unwrap();
@@ -24,7 +38,7 @@ fn an_unknown_change_is_an_error() {
         c,
         AccessChange {
             backup: Some(true),
-            enabled: None
+            ..AccessChange::default()
         }
     );
 }

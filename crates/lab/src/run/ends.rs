@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use braid_control::Client;
 use braid_core::api::{
-    AccessChange, Connections, Counters, Event, EventKind, Events, Priorities, Role,
+    AccessChange, Connections, Counters, Event, EventKind, Events, Expected, Priorities, Role,
     SchedulerChange, Weights,
 };
 use indexmap::IndexMap as Map;
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::Context;
 use super::DEVICE;
 use super::child::{Lines, log_sink, wait_ready, write_json};
+use super::expected;
 use super::quic;
 use crate::error::LabError;
 use crate::scenario::{self, Action, Case, Direction, Engine, PathManager};
@@ -68,7 +69,11 @@ impl Ends {
             .map(|a| {
                 // Of one that moves, whatever address it has.
                 let address = (!moves(case, &a.name)).then_some(a.device.addr);
-                (a.name.clone(), at_the_device(a, address, backup(&a.name)))
+                let mut told = at_the_device(a, address, backup(&a.name));
+                if let Some(expected) = expected::at_the_start(case, &a.name) {
+                    told["expected"] = expected;
+                }
+                (a.name.clone(), told)
             })
             .collect();
         let at_proxy: Map<_, _> = device
@@ -214,13 +219,24 @@ impl Ends {
     /// Adds or deletes the endpoint of an access at the device.
     pub(super) async fn enable(&mut self, access: &str, enabled: bool) -> Result<()> {
         let change = AccessChange {
-            backup: None,
             enabled: Some(enabled),
+            ..AccessChange::default()
         };
-        self.device
-            .client
-            .put(&format!("/v1/accesses/{access}"), &change)
-            .await?;
+        self.change(access, &change).await
+    }
+
+    /// Tells the device what to expect of an access.
+    pub(super) async fn expect(&mut self, access: &str, expected: Expected) -> Result<()> {
+        let change = AccessChange {
+            expected: Some(expected),
+            ..AccessChange::default()
+        };
+        self.change(access, &change).await
+    }
+
+    async fn change(&mut self, access: &str, change: &AccessChange) -> Result<()> {
+        let path = format!("/v1/accesses/{access}");
+        self.device.client.put(&path, change).await?;
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use braid_radio::model::LinkChange;
 
 use super::DEVICE;
 use super::ends::Ends;
+use super::expected;
 use super::radio::Radio;
 use super::sampler::data_links;
 use crate::scenario::{Action, Case, Event, PathManager};
@@ -148,6 +149,9 @@ impl Schedule {
                 self.tell(ends, &event.access, false).await?;
             }
             Action::Up => {
+                if let Some(expected) = expected::of(&self.case, &event.access, event.at) {
+                    ends.expect(&event.access, expected).await?;
+                }
                 let (interface, _) = topology.link_state(DEVICE, &event.access)?;
                 if !interface {
                     topology.link_up(DEVICE, &event.access, self.address(&event.access))?;

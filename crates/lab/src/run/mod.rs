@@ -14,6 +14,7 @@ mod counted;
 mod cpu;
 mod ends;
 mod events;
+mod expected;
 pub mod guest;
 mod preflight;
 mod progress;

@@ -236,6 +236,10 @@ pub struct Case {
     pub path_manager: PathManager,
     /// Congestion control; `None`: the kernel's default.
     pub cc: Option<String>,
+    /// What the device expects of its accesses, as a factor of what they carry, where it
+    /// expects anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<f64>,
     /// Weights per access.
     pub weights: Option<BTreeMap<String, f64>>,
     /// What the application does.

@@ -69,6 +69,12 @@ pub(super) fn engine(raw: &RawCase) -> Result<Engine, Problem> {
             other => Problem::at(given.span(), other.to_string()),
         });
     }
+    if let Some(given) = raw.expect.as_ref().filter(|_| lane == Lane::Stream) {
+        return Err(Problem::at(
+            given.span(),
+            "only on the datagram lane the proxy is told what the device expects",
+        ));
+    }
     let reinject = raw.reinject.as_ref();
     if let Some(given) = reinject.filter(|r| *r.get_ref() && lane == Lane::Stream) {
         return Err(Problem::at(
@@ -83,11 +89,25 @@ pub(super) fn engine(raw: &RawCase) -> Result<Engine, Problem> {
     })
 }
 
+/// The factor on what accesses carry that the device expects of them.
+pub(super) fn expect(given: &Spanned<f64>) -> Result<f64, Problem> {
+    let factor = *given.get_ref();
+    match factor > 0.0 && factor <= 100.0 {
+        true => Ok(factor),
+        false => Err(Problem::at(
+            given.span(),
+            "expected a factor above 0, and of at most 100",
+        )),
+    }
+}
+
 /// Other engines have no lanes.
 pub(super) fn none(raw: &RawCase) -> Result<(), Problem> {
     let lane = raw.lane.as_ref().map(Spanned::span);
+    let expect = raw.expect.as_ref().map(Spanned::span);
     let own = [&raw.reinject, &raw.resume].map(|key| key.as_ref().map(Spanned::span));
-    match lane.into_iter().chain(own.into_iter().flatten()).next() {
+    let own = own.into_iter().flatten();
+    match lane.into_iter().chain(expect).chain(own).next() {
         Some(span) => Err(Problem::at(span, "only engine = \"mpquic\" has this")),
         None => Ok(()),
     }

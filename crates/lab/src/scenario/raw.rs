@@ -274,6 +274,7 @@ pub(super) struct RawCase {
     pub(super) lane: Option<Spanned<String>>,
     pub(super) reinject: Option<Spanned<bool>>,
     pub(super) resume: Option<Spanned<bool>>,
+    pub(super) expect: Option<Spanned<f64>>,
     pub(super) cc: Option<Spanned<String>>,
     pub(super) weights: Option<Spanned<RawWeights>>,
     pub(super) traffic: Spanned<RawTraffic>,

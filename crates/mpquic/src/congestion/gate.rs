@@ -10,6 +10,7 @@ use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
 use super::coupled::Coupled;
+use super::resume::Retreat;
 use super::shared::Shared;
 
 /// Above what the library's own pacer looks at: it does not pace. We do
@@ -53,7 +54,11 @@ impl ControllerFactory for Gates {
             shared: self.shared.clone(),
             slot,
         });
-        Box::new(Gate { end, inner })
+        Box::new(Gate {
+            end,
+            inner,
+            retreat: None,
+        })
     }
 }
 
@@ -74,6 +79,7 @@ impl Drop for End {
 pub(crate) struct Gate {
     end: Arc<End>,
     inner: Box<dyn Controller>,
+    retreat: Option<Retreat>,
 }
 
 impl Gate {
@@ -100,9 +106,15 @@ impl Controller for Gate {
 
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, number: u64) {
         self.inner.on_packet_sent(now, bytes, number);
+        let window = self.inner.window();
         self.end.shared.with(self.end.slot, |s| match s.exempt {
             true => s.apart.sent(number, bytes),
-            false => s.in_flight += u64::from(bytes),
+            false => {
+                s.in_flight += u64::from(bytes);
+                if let Some(jump) = s.jump.as_mut().filter(|_| s.in_flight > window / 2) {
+                    jump.begin(now);
+                }
+            }
         });
     }
 
@@ -144,11 +156,14 @@ impl Controller for Gate {
         _app_limited: bool,
         largest: Option<u64>,
     ) {
-        let idle = self.end.shared.with(self.end.slot, |s| {
+        let (idle, newest) = self.end.shared.with(self.end.slot, |s| {
             s.in_flight = in_flight.saturating_sub(s.apart.bytes());
             s.jump = s.jump.filter(|j| !j.is_over(now));
-            s.idle
+            (s.idle, s.newest)
         });
+        if let Some(retreat) = self.retreat.take_if(|r| r.is_over(newest)) {
+            retreat.tell(&mut *self.inner, now);
+        }
         self.inner.on_end_acks(now, in_flight, idle, largest);
         self.show();
     }
@@ -162,9 +177,15 @@ impl Controller for Gate {
         lost_bytes: u64,
         largest: u64,
     ) {
-        self.end.shared.with(self.end.slot, |s| s.jump = None);
-        self.inner
-            .on_congestion_event(now, sent, persistent, ecn, lost_bytes, largest);
+        let jump = self.end.shared.with(self.end.slot, |s| s.jump.take());
+        if jump.is_some_and(|j| j.has_begun()) && !persistent {
+            self.retreat = Some(Retreat::new(now));
+        }
+        let of_jump = |r: &mut Retreat| !persistent && r.take(sent, ecn, lost_bytes, largest);
+        if !self.retreat.as_mut().is_some_and(of_jump) {
+            self.inner
+                .on_congestion_event(now, sent, persistent, ecn, lost_bytes, largest);
+        }
         self.show();
     }
 
@@ -221,6 +242,7 @@ impl Controller for Gate {
         Box::new(Self {
             end: Arc::clone(&self.end),
             inner: self.inner.clone_box(),
+            retreat: self.retreat,
         })
     }
 

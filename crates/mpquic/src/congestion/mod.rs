@@ -11,7 +11,7 @@ use std::sync::Arc;
 use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
 
 pub(crate) use gate::{Gate, Gates, Inner};
-pub(crate) use resume::Saved;
+pub(crate) use resume::{Jump, Saved};
 pub(crate) use shared::{Shared, Slot};
 
 use crate::Error;

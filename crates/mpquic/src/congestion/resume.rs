@@ -6,10 +6,16 @@
 //! The draft's phases: the round trip that validated the path confirms that it answers
 //! (reconnaissance); then the window is held up to the jump, paced over a round trip
 //! (unvalidated), until as much has been acknowledged and the controller's own slow start
-//! has come there. A loss before that ends the jump, and leaves the controller with what
-//! was acknowledged (safe retreat).
+//! has come there. A loss before that ends the jump; the controller hears of it when the
+//! fate of all that was sent until then is known, so that it goes on with what the path
+//! took, and not with little more than ten packets (safe retreat).
+//!
+//! What a device expects of an access before anything was sent on it, such as by the power
+//! that it receives, is made use of in the same way, by its first path, too.
 
 use std::time::{Duration, Instant};
+
+use noq_proto::congestion::Controller;
 
 use super::shared::Slot;
 
@@ -17,7 +23,7 @@ use super::shared::Slot;
 const LIFETIME: Duration = Duration::from_secs(10);
 /// The part of that which the next one begins with (the draft's safe half).
 const PART: f64 = 0.5;
-/// Round trips after which a jump that was not made use of is over.
+/// Round trips after which a jump is over, from when it is made use of.
 const ROUNDS: u32 = 4;
 
 /// What a path carried when it ended.
@@ -45,14 +51,12 @@ impl Saved {
     /// What the next path of that access may begin with, bytes, if its round-trip time is
     /// `rtt`.
     pub(crate) fn jump(&self, rtt: Duration, now: Instant) -> Option<Jump> {
-        if rtt.is_zero() || now.saturating_duration_since(self.at) > LIFETIME {
-            return None;
-        }
-        let window = (PART * self.rate * rtt.as_secs_f64()) as u64;
-        Some(Jump {
-            window: window.min(self.window),
-            acked: 0,
-            until: now + rtt * ROUNDS,
+        let jump = Jump::to(self.rate, rtt)?;
+        let ends = self.at + LIFETIME;
+        (now <= ends).then(|| Jump {
+            window: jump.window.min(self.window),
+            ends: Some(ends),
+            ..jump
         })
     }
 }
@@ -61,19 +65,91 @@ impl Saved {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Jump {
     pub(crate) window: u64,
+    pub(super) rtt: Duration,
     acked: u64,
-    until: Instant,
+    /// There has been much to send.
+    begun: bool,
+    /// When the controller goes on alone; none while that is not known.
+    ends: Option<Instant>,
 }
 
 impl Jump {
+    /// To the safe part of a path's rate, bytes per second.
+    pub(crate) fn to(rate: f64, rtt: Duration) -> Option<Self> {
+        (!rtt.is_zero()).then_some(Self {
+            window: (PART * rate * rtt.as_secs_f64()) as u64,
+            rtt,
+            acked: 0,
+            begun: false,
+            ends: None,
+        })
+    }
+
+    /// There is more to send than the controller alone would let go soon.
+    pub(super) fn begin(&mut self, now: Instant) {
+        if !self.begun {
+            self.begun = true;
+            self.ends = Some(now + self.rtt * ROUNDS);
+        }
+    }
+
+    /// Whether there was.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
     /// `bytes` were acknowledged.
     pub(super) fn acked(&mut self, bytes: u64) {
-        self.acked += bytes;
+        if self.begun {
+            self.acked += bytes;
+        }
     }
 
     /// Whether the controller goes on alone.
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        self.acked >= self.window || now >= self.until
+        self.acked >= self.window || self.ends.is_some_and(|t| t <= now)
+    }
+}
+
+/// A jump that was too high, until that is known of all that was sent in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Retreat {
+    /// When its first loss was known: nothing that left later is of it.
+    begun: Instant,
+    ecn: bool,
+    lost: u64,
+    largest: u64,
+}
+
+impl Retreat {
+    pub(super) fn new(begun: Instant) -> Self {
+        Self {
+            begun,
+            ecn: false,
+            lost: 0,
+            largest: 0,
+        }
+    }
+
+    /// Takes a congestion event of a packet sent at `sent`; false if it is not of the jump.
+    pub(super) fn take(&mut self, sent: Instant, ecn: bool, lost: u64, largest: u64) -> bool {
+        let mine = sent <= self.begun;
+        if mine {
+            self.ecn |= ecn;
+            self.lost += lost;
+            self.largest = self.largest.max(largest);
+        }
+        mine
+    }
+
+    /// Whether a packet that left after it was acknowledged.
+    pub(super) fn is_over(&self, newest: Option<Instant>) -> bool {
+        newest.is_some_and(|t| t > self.begun)
+    }
+
+    /// Has the controller hear of it.
+    pub(super) fn tell(self, controller: &mut dyn Controller, now: Instant) {
+        controller.on_congestion_event(now, self.begun, false, self.ecn, self.lost, self.largest);
     }
 }
 
@@ -102,6 +178,24 @@ mod tests {
         let late = now + LIFETIME + ms(1);
         assert_eq!(saved.jump(ms(60), late), None);
         assert_eq!(saved.jump(Duration::ZERO, now), None);
+    }
+
+    #[test]
+    fn a_jump_lasts_from_when_there_is_much_to_send() {
+        let now = Instant::now();
+        let ms = Duration::from_millis;
+        let saved = Saved::of(&ended(2_000_000, ms(200), now), now).unwrap();
+        let carried = saved.jump(ms(100), now).unwrap();
+        assert!(!carried.is_over(now + ms(9999)) && carried.is_over(now + LIFETIME));
+        let mut expected = Jump::to(1e6, ms(100)).unwrap();
+        expected.acked(1 << 20);
+        let later = now + ms(3_600_000);
+        assert!(!expected.is_over(later));
+        expected.begin(later);
+        expected.acked(49_999);
+        assert!(!expected.is_over(later + ms(399)) && expected.is_over(later + ms(400)));
+        expected.acked(1);
+        assert!(expected.is_over(later));
     }
 
     #[test]

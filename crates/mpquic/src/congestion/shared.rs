@@ -91,10 +91,10 @@ impl Slot {
     }
 
     /// Begins a jump.
-    pub(crate) fn resume(&mut self, jump: Jump, rtt: Duration) {
+    pub(crate) fn resume(&mut self, jump: Jump) {
         if jump.window > self.window {
             self.window = jump.window;
-            self.srtt = rtt;
+            self.srtt = jump.rtt;
             self.jump = Some(jump);
         }
     }

@@ -3,19 +3,21 @@
 //! happened come out.
 
 mod datagrams;
+mod expected;
 mod info;
 mod paths;
 mod status;
 mod transmit;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
 use braid_core::Time;
+use braid_core::api::Expected;
 use braid_core::sched::{PathView, Scheduler};
 use bytes::Bytes;
 use noq_proto::{
-    ConnectionError, ConnectionEvent, ConnectionHandle, EndpointEvent, PathEvent, Side,
+    ConnectionError, ConnectionEvent, ConnectionHandle, EndpointEvent, PathEvent, PathId, Side,
     StreamEvent, VarInt,
 };
 
@@ -76,6 +78,10 @@ pub struct Connection {
     saved: Vec<Option<Saved>>,
     /// Whether new paths begin with that.
     resumes: bool,
+    /// Whether what the peer expects of paths is believed.
+    heeds: bool,
+    /// That, of paths that are not here yet: bytes per second.
+    expected: BTreeMap<PathId, u64>,
     /// By the number of the access: its socket has no room.
     full: Vec<bool>,
     /// Shown to the scheduler; kept for its room.
@@ -111,6 +117,7 @@ pub(crate) struct Parts {
     pub(crate) scheduler: Box<dyn Scheduler>,
     pub(crate) reinject: bool,
     pub(crate) resume: bool,
+    pub(crate) heed: bool,
     pub(crate) accesses: Vec<Access>,
     pub(crate) first: Option<usize>,
     pub(crate) now: Instant,
@@ -134,6 +141,8 @@ impl Connection {
             full: vec![false; opening.len()],
             saved: vec![None; opening.len()],
             resumes: p.resume,
+            heeds: p.heed,
+            expected: BTreeMap::new(),
             opening,
             views: Vec::new(),
             ping: None,
@@ -210,7 +219,15 @@ impl Connection {
         let access = &mut self.accesses[i];
         access.priority = change.priority.unwrap_or(access.priority);
         access.backup = change.backup.unwrap_or(access.backup);
-        self.want_access(i, now);
+        if change.priority.is_some() || change.backup.is_some() {
+            self.want_access(i, now);
+        }
+        let new = |e: &Expected| *e != self.accesses[i].expected;
+        if let Some(expected) = change.expected.filter(new) {
+            self.accesses[i].expected = expected;
+            self.tell_expected(i);
+            self.outbox.stir();
+        }
         Ok(())
     }
 
@@ -277,11 +294,10 @@ impl Connection {
             }
             Quic::ConnectionLost { reason } => self.events.push_back(Event::Lost(reason)),
             // Once it was refused, nothing of it counts.
-            Quic::DatagramReceived if !self.quic.is_closed() => {
-                if let Err(e) = self.receive_datagrams(now) {
-                    self.refuse(&e, now);
-                }
-            }
+            Quic::DatagramReceived if !self.quic.is_closed() => match self.receive_datagrams(now) {
+                Ok(()) => self.hear_expected(),
+                Err(e) => self.refuse(&e, now),
+            },
             Quic::Stream(e) => self.events.push_back(Event::Stream(e)),
             Quic::Path(PathEvent::Established { id, .. }) => self.establish(id, now),
             // Acknowledgements leave on the first path that is available.

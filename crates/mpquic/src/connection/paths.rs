@@ -42,6 +42,8 @@ pub(super) struct Path {
     pub(super) said: Said,
     /// When the newest packet was sent that QUIC had acknowledged when it was looked.
     pub(super) newest: Option<Instant>,
+    /// What the peer says that it carries to there, bytes per second.
+    pub(super) expected: Option<u64>,
 }
 
 /// The opening of a path on an access.
@@ -97,7 +99,11 @@ impl Connection {
             held: false,
             said: Said::default(),
             newest: None,
+            expected: self.expected.remove(&id),
         });
+        if let Some(i) = access {
+            self.tell_expected(i);
+        }
     }
 
     /// A path is validated.
@@ -123,19 +129,23 @@ impl Connection {
         self.close_unusable(now);
     }
 
-    /// What the path before it on its access carried is what a new path begins with.
+    /// A new path begins with what is expected of it, or with what the path before it on
+    /// its access carried.
     fn resume(&mut self, id: PathId, slot: usize, access: Option<usize>, now: Instant) {
         // One that is still there is on its way out: an access has one path at a time.
         let before = self.paths.iter().find(|p| p.id != id && p.access == access);
         if let Some(slot) = before.filter(|p| p.established).map(|p| p.slot) {
             self.save(slot, access, now);
         }
-        let Some(saved) = access.filter(|_| self.resumes).and_then(|i| self.saved[i]) else {
-            return;
+        let carried = || {
+            let saved = access
+                .filter(|_| self.resumes)
+                .and_then(|i| self.saved[i])?;
+            saved.jump(self.quic.rtt(id)?, now)
         };
-        let Some(rtt) = self.quic.rtt(id) else { return };
-        if let Some(jump) = saved.jump(rtt, now) {
-            self.shared.lock()[slot].resume(jump, rtt);
+        // What was is only a guess at what will be.
+        if let Some(jump) = self.expected_jump(id).or_else(carried) {
+            self.shared.lock()[slot].resume(jump);
         }
     }
 
@@ -232,6 +242,7 @@ impl Connection {
         self.save(path.slot, path.access, now);
         if let Some(lane) = &mut self.lane {
             lane.forget(path.number);
+            lane.expect(id, None);
         }
         if let Some(i) = path.access {
             self.opening[i].failed(now);

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use super::assembly::Assembly;
-use super::credit::Credit;
 use super::messages::Messages;
 use super::over::Over;
+use super::told::Word;
 
 /// Bytes of one stream that may wait for those before them.
 pub(super) const WINDOW: u64 = 16 << 20;
@@ -176,15 +176,15 @@ impl Incoming {
     }
 
     /// Credit that is to be told.
-    pub(super) fn credit(&mut self) -> Option<Credit> {
+    pub(super) fn credit(&mut self) -> Option<Word> {
         if self.most - self.read < ALL_WINDOW - STEP {
             self.most = self.read + ALL_WINDOW;
-            return Some(Credit::All(self.most));
+            return Some(Word::CreditOfAll(self.most));
         }
         let channel = self.credit.pop_first()?;
         let s = self.streams.get_mut(&channel)?;
         s.most = s.next + WINDOW;
-        Some(Credit::Channel(channel, s.most))
+        Some(Word::Credit(channel, s.most))
     }
 
     /// Bytes of memory that it holds, at most.

@@ -6,7 +6,6 @@
 //! where QUIC mixes paths. Acknowledgements leave on the fastest path.
 
 mod assembly;
-mod credit;
 mod heard;
 #[cfg(test)]
 mod hostile;
@@ -18,13 +17,14 @@ mod sent;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod told;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use noq_proto::VarInt;
+use noq_proto::{PathId, VarInt};
 
 use heard::Heard;
 use incoming::{Incoming, WINDOW};
@@ -32,6 +32,7 @@ use messages::MOST_MESSAGE;
 use outgoing::Outgoing;
 pub(crate) use outgoing::Piece;
 use sent::Sent;
+use told::Word;
 use wire::{Ack, Frame, HEADER, Number};
 
 /// The application's error code of a connection that is closed on a peer that does not
@@ -75,6 +76,8 @@ pub struct Lane {
     heard: BTreeMap<u32, Heard>,
     /// Channels that nobody reads any more.
     abandoned: BTreeSet<u64>,
+    /// What the peer expects of paths of QUIC since it was asked for, bytes per second.
+    expected: BTreeMap<PathId, u64>,
     /// The greatest number of a path that there has been.
     newest: Option<u32>,
     /// Numbered datagrams since the last acknowledgement.
@@ -91,6 +94,7 @@ impl Lane {
             sent: BTreeMap::new(),
             heard: BTreeMap::new(),
             abandoned: BTreeSet::new(),
+            expected: BTreeMap::new(),
             newest: None,
             unacked: 0,
             ack_at: None,
@@ -131,7 +135,7 @@ impl Lane {
     pub fn read(&mut self, channel: u64) -> Option<Bytes> {
         let data = self.incoming.read(channel)?;
         while let Some(credit) = self.incoming.credit() {
-            self.outgoing.credit.set(credit);
+            self.outgoing.told.set(credit);
         }
         Some(data)
     }
@@ -163,7 +167,7 @@ impl Lane {
     pub fn ended(&mut self, channel: u64) -> bool {
         let ended = self.incoming.ended(channel);
         if ended {
-            self.outgoing.credit.forget(channel);
+            self.outgoing.told.forget_channel(channel);
         }
         ended
     }
@@ -233,6 +237,13 @@ impl Lane {
                 Frame::Ack(ack) => self.acked(&ack, now)?,
                 Frame::Credit { channel, most } => self.outgoing.credited(channel, most),
                 Frame::CreditOfAll { most } => self.outgoing.credited_all(most),
+                Frame::Expected { path, rate } => {
+                    self.expected.insert(path, rate);
+                    // There are no more paths than that; what is said of others is no use.
+                    if self.expected.len() > MOST_PATHS {
+                        self.expected.pop_last();
+                    }
+                }
             }
         }
         Ok(())
@@ -261,6 +272,20 @@ impl Lane {
         self.outgoing.acked(&outcome.acked);
         self.outgoing.lose(outcome.lost);
         Ok(())
+    }
+
+    /// Tells the peer what a path of QUIC may carry to this end, bytes per second; nothing
+    /// any more where that is not known.
+    pub(crate) fn expect(&mut self, path: PathId, rate: Option<u64>) {
+        match rate {
+            Some(rate) => self.outgoing.told.set(Word::Expected(path, rate)),
+            None => self.outgoing.told.forget_path(path),
+        }
+    }
+
+    /// What the peer has told of that since this was asked last.
+    pub(crate) fn expected(&mut self) -> BTreeMap<PathId, u64> {
+        std::mem::take(&mut self.expected)
     }
 
     /// Bytes that wait, and the send window: what the scheduler is shown.
@@ -419,6 +444,7 @@ impl Lane {
     pub(crate) fn cost(&self) -> usize {
         let sent: usize = self.sent.values().map(Sent::cost).sum();
         let heard: usize = self.heard.values().map(Heard::cost).sum();
-        self.outgoing.cost() + self.incoming.cost() + sent + heard
+        let expected = 32 * self.expected.len();
+        self.outgoing.cost() + self.incoming.cost() + sent + heard + expected
     }
 }

@@ -6,10 +6,10 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use bytes::Bytes;
 
-use super::credit::{Credit, Credits};
 use super::incoming::ALL_WINDOW;
 use super::over::Over;
 use super::stream::Stream;
+use super::told::{Told, Word};
 use super::wire::{Frame, MESSAGE_HEADER, STREAM_HEADER};
 
 /// Bytes of one stream that may wait for acknowledgement.
@@ -29,8 +29,8 @@ pub(crate) enum Piece {
         len: u32,
         fin: bool,
     },
-    /// Credit that the peer was told.
-    Credit(Credit),
+    /// What the peer was told.
+    Word(Word),
 }
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub(super) struct Outgoing {
     again: BTreeSet<Piece>,
     /// Bytes of them.
     again_bytes: u64,
-    pub(super) credit: Credits,
+    pub(super) told: Told,
 }
 
 impl Default for Outgoing {
@@ -77,7 +77,7 @@ impl Default for Outgoing {
             next_message: 0,
             again: BTreeSet::new(),
             again_bytes: 0,
-            credit: Credits::default(),
+            told: Told::default(),
         }
     }
 }
@@ -155,7 +155,7 @@ impl Outgoing {
     pub(super) fn waiting(&self) -> u64 {
         let fresh: u64 = self.streams.values().map(Stream::fresh).sum();
         let fins = self.streams.values().filter(|s| s.wants_fin()).count();
-        let small = (fins + self.credit.waiting()) as u64;
+        let small = (fins + self.told.waiting()) as u64;
         fresh.min(self.most - self.sent) + self.again_bytes + small + self.message_bytes as u64
     }
 
@@ -170,7 +170,7 @@ impl Outgoing {
     /// they be lost.
     pub(super) fn fill(&mut self, mut room: usize) -> (Vec<Frame>, Vec<Piece>) {
         let (mut frames, mut pieces) = (Vec::new(), Vec::new());
-        while let Some((frame, piece, used)) = self.credit.next(room) {
+        while let Some((frame, piece, used)) = self.told.next(room) {
             frames.push(frame);
             pieces.push(piece);
             room -= used;
@@ -196,7 +196,8 @@ impl Outgoing {
                     data.len() + STREAM_HEADER
                 }
                 Frame::Message { data, .. } => data.len() + MESSAGE_HEADER,
-                Frame::Ack(_) | Frame::Credit { .. } | Frame::CreditOfAll { .. } => 0,
+                // Those of `told` are written above.
+                _ => 0,
             };
             frames.push(frame);
             room = room.saturating_sub(used);
@@ -336,7 +337,7 @@ impl Outgoing {
                     len,
                     fin,
                 } => self.acked_stream(channel, offset, len, fin),
-                Piece::Credit(credit) => self.credit.acked(credit),
+                Piece::Word(word) => self.told.acked(word),
             }
         }
     }
@@ -361,7 +362,7 @@ impl Outgoing {
     pub(super) fn lose(&mut self, pieces: Vec<Piece>) {
         for piece in pieces {
             match piece {
-                Piece::Credit(credit) => self.credit.lost(credit),
+                Piece::Word(word) => self.told.lost(word),
                 Piece::Stream { channel, .. } => {
                     let s = self.streams.get(&channel);
                     if s.is_some_and(|s| s.needs(&piece)) {
@@ -380,7 +381,7 @@ impl Outgoing {
         let streams: usize = self.streams.values().map(of).sum();
         let messages = self.messages.len() * size_of::<Message>() + self.message_bytes;
         let again = self.again.len() * (size_of::<Piece>() + 16);
-        streams + messages + again + self.credit.cost() + self.over.cost()
+        streams + messages + again + self.told.cost() + self.over.cost()
     }
 
     fn remember(&mut self, piece: Piece) {

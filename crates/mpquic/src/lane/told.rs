@@ -1,31 +1,45 @@
-//! Credit that the peer is told, until it is known to have heard of it.
+//! What the peer is told, until it is known to have heard of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use noq_proto::PathId;
 
 use super::outgoing::Piece;
 use super::wire::Frame;
 
-/// How many bytes the peer may send.
+/// Something that the peer is told; what is said later of the same counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Credit {
-    /// On all channels together, from the first on.
-    All(u64),
-    /// On a channel, and how many.
-    Channel(u64, u64),
+pub(crate) enum Word {
+    /// How many bytes it may send on all channels together, from the first on.
+    CreditOfAll(u64),
+    /// The same on a channel.
+    Credit(u64, u64),
+    /// What a path of QUIC is expected to carry to this end, bytes per second.
+    Expected(PathId, u64),
 }
 
-impl Credit {
+/// What a word is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Of {
+    All,
+    Channel(u64),
+    Path(PathId),
+}
+
+impl Word {
     fn frame(self) -> Frame {
         match self {
-            Self::All(most) => Frame::CreditOfAll { most },
-            Self::Channel(channel, most) => Frame::Credit { channel, most },
+            Self::CreditOfAll(most) => Frame::CreditOfAll { most },
+            Self::Credit(channel, most) => Frame::Credit { channel, most },
+            Self::Expected(path, rate) => Frame::Expected { path, rate },
         }
     }
 
-    fn of(self) -> Option<u64> {
+    fn of(self) -> Of {
         match self {
-            Self::All(_) => None,
-            Self::Channel(channel, _) => Some(channel),
+            Self::CreditOfAll(_) => Of::All,
+            Self::Credit(channel, _) => Of::Channel(channel),
+            Self::Expected(path, _) => Of::Path(path),
         }
     }
 }
@@ -33,24 +47,33 @@ impl Credit {
 /// Bytes of a frame, at most.
 const FRAME: usize = 1 + 8 + 8;
 
-/// What is to be told, the latest of each channel, and of all (none).
+/// What is to be told: the latest of each.
 #[derive(Debug, Default)]
-pub(super) struct Credits {
-    latest: BTreeMap<Option<u64>, Credit>,
-    /// Whose has not left since it changed or was lost.
-    untold: BTreeSet<Option<u64>>,
+pub(super) struct Told {
+    latest: BTreeMap<Of, Word>,
+    /// Of what the latest has not left since it changed or was lost.
+    untold: BTreeSet<Of>,
 }
 
-impl Credits {
-    pub(super) fn set(&mut self, credit: Credit) {
-        self.latest.insert(credit.of(), credit);
-        self.untold.insert(credit.of());
+impl Told {
+    pub(super) fn set(&mut self, word: Word) {
+        self.latest.insert(word.of(), word);
+        self.untold.insert(word.of());
     }
 
     /// A channel has ended.
-    pub(super) fn forget(&mut self, channel: u64) {
-        self.latest.remove(&Some(channel));
-        self.untold.remove(&Some(channel));
+    pub(super) fn forget_channel(&mut self, channel: u64) {
+        self.forget(Of::Channel(channel));
+    }
+
+    /// A path of QUIC has ended.
+    pub(super) fn forget_path(&mut self, path: PathId) {
+        self.forget(Of::Path(path));
+    }
+
+    fn forget(&mut self, of: Of) {
+        self.latest.remove(&of);
+        self.untold.remove(&of);
     }
 
     /// How many wait to be told.
@@ -64,22 +87,21 @@ impl Credits {
             return None;
         }
         let of = self.untold.pop_first()?;
-        let credit = *self.latest.get(&of)?;
-        Some((credit.frame(), Piece::Credit(credit), FRAME))
+        let word = *self.latest.get(&of)?;
+        Some((word.frame(), Piece::Word(word), FRAME))
     }
 
     /// The peer knows of it.
-    pub(super) fn acked(&mut self, credit: Credit) {
-        if self.latest.get(&credit.of()) == Some(&credit) {
-            self.latest.remove(&credit.of());
-            self.untold.remove(&credit.of());
+    pub(super) fn acked(&mut self, word: Word) {
+        if self.latest.get(&word.of()) == Some(&word) {
+            self.forget(word.of());
         }
     }
 
     /// It may not.
-    pub(super) fn lost(&mut self, credit: Credit) {
-        if self.latest.get(&credit.of()) == Some(&credit) {
-            self.untold.insert(credit.of());
+    pub(super) fn lost(&mut self, word: Word) {
+        if self.latest.get(&word.of()) == Some(&word) {
+            self.untold.insert(word.of());
         }
     }
 
@@ -96,27 +118,31 @@ mod tests {
 
     #[test]
     fn the_latest_is_told_until_it_is_known() {
-        let mut c = Credits::default();
-        let told = |c: &mut Credits| c.next(100).map(|(_, piece, _)| piece);
-        let (old, new) = (Credit::Channel(7, 10), Credit::Channel(7, 20));
-        c.set(old);
-        assert_eq!(told(&mut c), Some(Piece::Credit(old)));
-        assert_eq!(told(&mut c), None);
-        c.set(new);
-        c.acked(old);
-        assert_eq!(told(&mut c), Some(Piece::Credit(new)));
-        c.lost(old);
-        assert_eq!(told(&mut c), None);
-        c.lost(new);
-        c.set(Credit::All(5));
-        assert!(c.waiting() == 2 && c.next(FRAME - 1).is_none());
-        assert_eq!(told(&mut c), Some(Piece::Credit(Credit::All(5))));
-        assert_eq!(told(&mut c), Some(Piece::Credit(new)));
-        c.acked(new);
-        c.acked(Credit::All(5));
-        assert_eq!(c.cost(), 0);
-        c.set(old);
-        c.forget(7);
-        assert_eq!((told(&mut c), c.cost()), (None, 0));
+        let mut t = Told::default();
+        let told = |t: &mut Told| t.next(100).map(|(_, piece, _)| piece);
+        let (old, new) = (Word::Credit(7, 10), Word::Credit(7, 20));
+        t.set(old);
+        assert_eq!(told(&mut t), Some(Piece::Word(old)));
+        assert_eq!(told(&mut t), None);
+        t.set(new);
+        t.acked(old);
+        assert_eq!(told(&mut t), Some(Piece::Word(new)));
+        t.lost(old);
+        assert_eq!(told(&mut t), None);
+        t.lost(new);
+        t.set(Word::CreditOfAll(5));
+        assert!(t.waiting() == 2 && t.next(FRAME - 1).is_none());
+        assert_eq!(told(&mut t), Some(Piece::Word(Word::CreditOfAll(5))));
+        assert_eq!(told(&mut t), Some(Piece::Word(new)));
+        t.acked(new);
+        t.acked(Word::CreditOfAll(5));
+        assert_eq!(t.cost(), 0);
+        t.set(old);
+        let (path, other) = (PathId::from(7_u32), Word::Expected(PathId::from(7_u32), 1));
+        t.set(other);
+        t.forget_channel(7);
+        assert_eq!(told(&mut t), Some(Piece::Word(other)));
+        t.forget_path(path);
+        assert_eq!((told(&mut t), t.cost()), (None, 0));
     }
 }

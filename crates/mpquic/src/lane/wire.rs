@@ -9,17 +9,19 @@
 //!                   first (i) [gap (i) length (i)]*          acknowledgement
 //!          | 6      channel (i) most (i)                     credit of a channel
 //!          | 7      most (i)                                 credit of all together
+//!          | 8      path of QUIC (i) rate (i)    what it may carry to the sender of this
 //! ```
 //!
 //! (i) is a variable-length integer (RFC 9000 16), `path` the sender's number of a path,
-//! `sent` and `received` microseconds of the own clock modulo 2^32. A datagram that only
+//! `sent` and `received` microseconds of the own clock modulo 2^32, `rate` bytes per
+//! second. A datagram that only
 //! acknowledges has no number and is not acknowledged. Ranges are as in RFC 9000 19.3.1.
 
 use std::time::Instant;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use noq_proto::VarInt;
 use noq_proto::coding::{Decodable, Encodable};
+use noq_proto::{PathId, VarInt};
 
 /// Kinds of datagrams.
 const NUMBERED: u8 = 0x51;
@@ -80,6 +82,10 @@ pub(super) enum Frame {
     },
     CreditOfAll {
         most: u64,
+    },
+    Expected {
+        path: PathId,
+        rate: u64,
     },
 }
 
@@ -174,6 +180,11 @@ impl Frame {
                 out.put_u8(7);
                 put(out, *most);
             }
+            Self::Expected { path, rate } => {
+                out.put_u8(8);
+                path.encode(out);
+                put(out, *rate);
+            }
         }
     }
 
@@ -217,6 +228,10 @@ impl Frame {
                 most: get(buf)?,
             },
             7 => Self::CreditOfAll { most: get(buf)? },
+            8 => Self::Expected {
+                path: PathId::from(get_u32(buf)?),
+                rate: get(buf)?,
+            },
             _ => return Err(Malformed("an unknown frame")),
         })
     }
@@ -346,6 +361,10 @@ mod tests {
             ack().prop_map(Frame::Ack),
             (0..=MOST, 0..=MOST).prop_map(|(channel, most)| Frame::Credit { channel, most }),
             (0..=MOST).prop_map(|most| Frame::CreditOfAll { most }),
+            (any::<u32>(), 0..=MOST).prop_map(|(path, rate)| Frame::Expected {
+                path: PathId::from(path),
+                rate,
+            }),
         ]
     }
 

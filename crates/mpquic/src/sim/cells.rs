@@ -17,6 +17,7 @@ fn cells(n: usize) -> Vec<Radio> {
     let one = || Radio {
         down: link(111.0, 38.5, 100),
         up: link(111.0, 38.5, 100),
+        expects: None,
     };
     (0..n).map(|_| one()).collect()
 }
@@ -65,4 +66,56 @@ fn a_new_path_begins_with_half_of_what_the_access_carried() {
         "{without} {with}"
     );
     assert_eq!(with, after_a_handover(true), "the same each time");
+}
+
+/// Bytes that the device gets of one cell in the first 400 ms, of which the handshake takes
+/// 116, if it expects so many Mbit/s; and whether the proxy believes it.
+fn at_first(expects: Option<u32>, heed: bool) -> u64 {
+    let mut options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, "cubic");
+    options.heed = heed;
+    let mut cells = cells(1);
+    cells[0].expects = expects;
+    let app = App::new(u64::MAX);
+    let mut world = World::new(1, &cells, &options, &[1.0], vec![], app);
+    world.run(at(400));
+    assert_eq!(world.app.wrong, None);
+    world.app.received
+}
+
+#[test]
+fn what_is_expected_of_an_access_opens_its_first_window() {
+    let without = at_first(None, true);
+    let with = at_first(Some(111), true);
+    // It could carry 3.4 MB in what is left; half of the rate for a round trip is 2.9 MB.
+    assert!(with > 1_700_000 && with > 10 * without, "{without} {with}");
+    assert_eq!(at_first(Some(111), false), without, "from a stranger");
+    assert!(at_first(Some(1), true) >= without, "less than ten packets");
+}
+
+/// Seconds that 40 MB take over one cell with a queue of so many ms.
+fn takes(queue_ms: u64, expects: Option<u32>) -> f64 {
+    let options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, "cubic");
+    let cell = Radio {
+        down: link(111.0, 38.5, queue_ms),
+        up: link(111.0, 38.5, 100),
+        expects,
+    };
+    let app = App::new(40_000_000);
+    let mut world = World::new(1, &[cell], &options, &[1.0], vec![], app);
+    world.run(at(20_000));
+    assert!(world.app.done() && world.app.wrong.is_none());
+    world.now().as_secs_f64()
+}
+
+/// What is far too much loses thousands of packets in the first round trip, and is over
+/// with that.
+#[test]
+fn to_expect_too_much_is_no_worse_than_to_expect_nothing() {
+    for queue_ms in [20, 50, 100, 200] {
+        let without = takes(queue_ms, None);
+        for mbps in [55, 111, 222, 1110] {
+            let with = takes(queue_ms, Some(mbps));
+            assert!(with < 1.02 * without, "{queue_ms} {mbps} {with} {without}");
+        }
+    }
 }

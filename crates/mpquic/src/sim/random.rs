@@ -51,7 +51,8 @@ fn script(d: &mut Draws, accesses: usize) -> Vec<(Time, usize, What)> {
         let end = begin + d.log(0.01, 5.0);
         let at = |s: f64| Time::from(Duration::from_secs_f64(s));
         let access = d.below(accesses);
-        match d.below(3) {
+        match d.below(4) {
+            3 => script.push((at(begin), access, What::Expect(d.log(1.0, 1000.0) as u32))),
             0 => script.push((at(begin), access, What::Move)),
             _ if access == 0 => {}
             1 => {
@@ -74,6 +75,8 @@ fn world(seed: u64) -> World {
         .map(|_| Radio {
             down: link(d),
             up: link(d),
+            // Far off as often as right.
+            expects: (d.below(2) == 0).then(|| d.log(1.0, 1000.0) as u32),
         })
         .collect();
     let lane = [Lane::Stream, Lane::Datagram][d.below(2)];
@@ -94,6 +97,7 @@ fn world(seed: u64) -> World {
         },
         congestion_control: CONTROLS[d.below(CONTROLS.len())].to_owned(),
         resume: true,
+        heed: true,
         reset_key: None,
     };
     let weights: Vec<f64> = (0..n).map(|_| d.log(0.01, 100.0)).collect();

@@ -24,6 +24,7 @@ pub(super) fn accesses(queue_ms: u64) -> Vec<Radio> {
     let of = |(down, up, ms): (f64, f64, f64)| Radio {
         down: link(down, ms, queue_ms),
         up: link(up, ms, 100),
+        expects: None,
     };
     [(35.4, 6.0, 10.0), (123.3, 60.0, 1.3), (1.25, 1.25, 1.0)]
         .map(of)
@@ -40,6 +41,7 @@ pub(super) fn options(lane: Lane, scheduler: &str, wrr_mode: WrrMode, cc: &str) 
         },
         congestion_control: cc.to_owned(),
         resume: true,
+        heed: true,
         reset_key: None,
     }
 }

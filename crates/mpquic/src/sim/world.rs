@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use braid_core::Time;
+use braid_core::{Rate, Time};
 use braid_radio::model::{DropCause, LinkChange, LinkId, LinkSpec, Network, Sink, Span, Train};
 use bytes::BytesMut;
 use noq_proto::{ClientConfig, ConnectionId, EndpointConfig, FourTuple, ServerConfig, VarInt};
@@ -13,7 +13,7 @@ use noq_proto::{ClientConfig, ConnectionId, EndpointConfig, FourTuple, ServerCon
 use super::app::App;
 use super::draws::{Cids, Draws};
 use super::null::Null;
-use crate::{Access, Dial, Host, Options, Target};
+use crate::{Access, AccessChange, Dial, Expected, Host, Options, Target};
 
 /// IPv4 and UDP.
 pub(super) const HEADERS: u32 = 28;
@@ -26,6 +26,8 @@ const PROXY: ([u8; 4], u16) = ([10, 77, 0, 1], 4433);
 pub(super) struct Radio {
     pub(super) down: LinkSpec,
     pub(super) up: LinkSpec,
+    /// What the device expects of the downlink from the start, Mbit/s.
+    pub(super) expects: Option<u32>,
 }
 
 /// What happens to an access at a time.
@@ -37,6 +39,8 @@ pub(super) enum What {
     Silent(bool),
     /// The device has another address.
     Move,
+    /// The device expects so many Mbit/s of the downlink.
+    Expect(u32),
 }
 
 /// A datagram on its way.
@@ -90,6 +94,14 @@ fn endpoint(seed: u64) -> EndpointConfig {
     config
 }
 
+/// Of the downlink, Mbit/s.
+fn expected(mbps: u32) -> Expected {
+    Expected {
+        down: Some(Rate::from_mbps(mbps.into())),
+        up: None,
+    }
+}
+
 /// Two ends, several links, one application.
 pub(super) struct World {
     epoch: Instant,
@@ -131,6 +143,7 @@ impl World {
         let access = |(i, a): (usize, &IpAddr)| {
             let mut access = Access::new(&format!("a{i}"), *a);
             access.weight = weights.get(i).copied().unwrap_or(1.0);
+            access.expected = radios[i].expects.map(expected).unwrap_or_default();
             access
         };
         let accesses: Vec<_> = addresses.iter().enumerate().map(access).collect();
@@ -279,6 +292,10 @@ impl World {
                 What::Link(true) | What::Silent(true) => Some(LinkChange::Up),
                 What::Link(false) | What::Silent(false) => Some(LinkChange::Down),
                 What::Move => None,
+                What::Expect(mbps) => {
+                    self.expect(access, mbps);
+                    continue;
+                }
             };
             for link in self.links[access] {
                 if let Some(change) = &change {
@@ -287,7 +304,7 @@ impl World {
             }
             let up = match what {
                 What::Link(up) => up,
-                What::Silent(_) => continue,
+                What::Silent(_) | What::Expect(_) => continue,
                 What::Move => {
                     let IpAddr::V4(before) = self.addresses[access] else {
                         continue;
@@ -300,6 +317,19 @@ impl World {
             let (address, now) = (self.addresses[access], self.instant());
             self.dial
                 .link(&mut self.device, access, up, Some(address), now);
+        }
+    }
+
+    fn expect(&mut self, access: usize, mbps: u32) {
+        let now = self.instant();
+        let won = self.dial.connection();
+        if let Some(c) = won.and_then(|h| self.device.connection(h)) {
+            let change = AccessChange {
+                expected: Some(expected(mbps)),
+                ..AccessChange::default()
+            };
+            c.set_access(&format!("a{access}"), change, now)
+                .expect("an access");
         }
     }
 

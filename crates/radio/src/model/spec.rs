@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use braid_core::Rate;
+use braid_core::{Rate, Time};
 use serde::{Deserialize, Serialize};
+
+use super::rate::Capacity;
 
 /// One direction of one access.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,6 +81,14 @@ pub enum RateSpec {
         /// includes the 4 bytes of its TUN device's header.
         packet_bytes: u32,
     },
+}
+
+impl RateSpec {
+    /// The rate `t` after the start of the run; none without a limit. Of delivery
+    /// opportunities the mean over the second around that.
+    pub fn at(&self, t: Duration) -> Option<Rate> {
+        Capacity::new(self).rate_at(Time::from(t))
+    }
 }
 
 /// Propagation delay over time.

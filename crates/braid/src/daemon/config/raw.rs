@@ -1,5 +1,7 @@
 //! The configuration as it is written, and what makes it wrong.
 
+mod expected;
+
 use std::net::IpAddr;
 
 use braid_core::AccessKind;
@@ -12,6 +14,7 @@ use serde::Deserialize;
 
 use super::quic::{self, Quic, RawQuic};
 use super::{Access, Buffers, Config, Manager, Probe};
+use expected::RawExpected;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -119,6 +122,8 @@ struct RawAccess {
     priority: Option<u16>,
     #[serde(default)]
     weight: Option<f64>,
+    #[serde(default)]
+    expected: RawExpected,
 }
 
 fn mptcp() -> Engine {
@@ -209,7 +214,7 @@ fn check(raw: RawConfig, role: Role) -> Result<Config, Problem> {
     }
     let mut accesses: Vec<Access> = Vec::new();
     for (name, a) in raw.access {
-        accesses.push(access(&name, a, role, &accesses)?);
+        accesses.push(access(&name, a, (role, raw.engine), &accesses)?);
     }
     let quic = quic(raw.engine, raw.mpquic, role)?;
     let scheduler = raw.scheduler.as_ref();
@@ -271,7 +276,12 @@ fn names_only(accesses: &[Access], proxy: &[IpAddr], role: Role) -> Result<(), P
     }
 }
 
-fn access(name: &str, a: RawAccess, role: Role, before: &[Access]) -> Result<Access, Problem> {
+fn access(
+    name: &str,
+    a: RawAccess,
+    (role, engine): (Role, Engine),
+    before: &[Access],
+) -> Result<Access, Problem> {
     let at = |key: &str, what: String| problem(&["access", name, key], what);
     let here = |what: String| problem(&["access", name], what);
     if name.is_empty() || name.contains(['/', '?', '#', '%']) {
@@ -356,6 +366,10 @@ fn access(name: &str, a: RawAccess, role: Role, before: &[Access]) -> Result<Acc
         backup: a.backup,
         priority: a.priority,
         weight: a.weight,
+        expected: a
+            .expected
+            .check(role, engine)
+            .map_err(|e| at("expected", e))?,
     })
 }
 

@@ -67,6 +67,7 @@ impl State {
             backup: own.backup,
             weight: Some(own.weight),
             priority: u16::try_from(own.priority).ok().filter(|p| *p > 0),
+            expected: own.expected,
             endpoint_id: None,
             state,
             why: why.to_owned(),
@@ -177,8 +178,12 @@ impl Api for State {
                     .map_err(|e| DaemonError::Refused(e.to_string()))?;
             }
         }
-        if let Some(backup) = change.backup {
-            lock(&self.steered).accesses[i].backup = backup;
+        if change.backup.is_some() || change.expected.is_some() {
+            {
+                let access = &mut lock(&self.steered).accesses[i];
+                access.backup = change.backup.unwrap_or(access.backup);
+                access.expected = change.expected.unwrap_or(access.expected);
+            }
             self.steer_all()?;
         }
         let status = self.accesses().swap_remove(i);

@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::daemon::DaemonError;
-use crate::daemon::config::quic::{self, Quic};
+use crate::daemon::config::quic::{self, Quic, Who};
 use crate::daemon::config::{self, Config};
 use crate::daemon::log::Log;
 use crate::daemon::state::{lock, now};
@@ -53,6 +53,7 @@ fn access(a: &config::Access, role: Role) -> Access {
         weight: a.weight.unwrap_or(1.0),
         priority: a.priority.unwrap_or(0).into(),
         backup: a.backup && role == Role::Device,
+        expected: a.expected,
     }
 }
 
@@ -99,6 +100,7 @@ impl State {
             steering: lock(&self.steered).steering.clone(),
             congestion_control: self.quic.cc.clone(),
             resume: self.quic.resume,
+            heed: self.quic.trust != Who::Anyone,
             reset_key: None,
         }
     }
@@ -169,6 +171,7 @@ impl State {
             let change = AccessChange {
                 priority: Some(a.priority),
                 backup: Some(a.backup),
+                expected: Some(a.expected),
             };
             session.set_access(&a.name, change).map_err(refused)?;
         }

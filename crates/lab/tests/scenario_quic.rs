@@ -1,0 +1,71 @@
+//! Keys of cases with `engine = "mpquic"`.
+
+use std::path::Path;
+
+use braid_core::api::Lane;
+use braid_lab::scenario::{Engine, Overrides, Scenario};
+
+fn parse(engine: &str, keys: &str) -> Result<Scenario, String> {
+    let text = format!(
+        "name = \"q\"\nduration = \"10 s\"\n[[access]]\nname = \"nr\"\n\
+         down = {{ rate = \"100 Mbit/s\", delay = \"5 ms\" }}\n[[case]]\nname = \"c\"\n\
+         engine = \"{engine}\"\n{keys}\ntraffic = \"bulk\"\n"
+    );
+    let (here, none) = (Path::new("."), Overrides::default());
+    Scenario::parse(&text, Path::new("q.toml"), here, &none).map_err(|e| e.to_string())
+}
+
+#[test]
+fn keys_are_read() {
+    let of = |keys: &str| parse("mpquic", keys).unwrap().cases.remove(0);
+    let (plain, all) = (
+        of(""),
+        of("lane = \"datagram\"\nreinject = false\nresume = false\nexpect = 0.5"),
+    );
+    let engine = |lane, reinject, resume| Engine::Mpquic {
+        lane,
+        reinject,
+        resume,
+    };
+    assert_eq!(plain.engine, engine(Lane::Datagram, true, true));
+    assert_eq!(plain.expect, None);
+    assert_eq!(all.engine, engine(Lane::Datagram, false, false));
+    assert_eq!(all.expect, Some(0.5));
+    let stream = of("lane = \"stream\"");
+    assert_eq!(stream.engine, engine(Lane::Stream, false, true));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_reason() {
+    for (engine, keys, why) in [
+        ("mpquic", "lane = \"fast\"", "unknown lane \"fast\""),
+        ("mpquic", "expect = 0", "a factor above 0"),
+        ("mpquic", "expect = 101", "a factor above 0"),
+        (
+            "mpquic",
+            "lane = \"stream\"\nexpect = 1",
+            "only on the datagram lane",
+        ),
+        (
+            "mpquic",
+            "lane = \"stream\"\nreinject = true",
+            "only the datagram lane",
+        ),
+        ("mpquic", "num_segments = 2", "turns of one packet"),
+        (
+            "mptcp",
+            "resume = true",
+            "only engine = \"mpquic\" has this",
+        ),
+        ("mptcp", "expect = 1", "only engine = \"mpquic\" has this"),
+        (
+            "tcp",
+            "access = \"nr\"\nlane = \"datagram\"",
+            "only engine = \"mpquic\" has this",
+        ),
+    ] {
+        let said = parse(engine, keys).unwrap_err();
+        assert!(said.starts_with("q.toml:"), "{said}");
+        assert!(said.contains(why), "{keys}: {said}");
+    }
+}
