@@ -7,7 +7,7 @@ use braid_lab::scenario::{Engine, Overrides, Scenario};
 
 fn parse(engine: &str, keys: &str) -> Result<Scenario, String> {
     let text = format!(
-        "name = \"q\"\nduration = \"10 s\"\n[[access]]\nname = \"nr\"\n\
+        "name = \"q\"\nduration = \"10 s\"\n[access.nr]\nkind = \"5g\"\n\
          down = {{ rate = \"100 Mbit/s\", delay = \"5 ms\" }}\n[[case]]\nname = \"c\"\n\
          engine = \"{engine}\"\n{keys}\ntraffic = \"bulk\"\n"
     );

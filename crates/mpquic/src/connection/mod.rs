@@ -5,6 +5,7 @@
 mod datagrams;
 mod expected;
 mod info;
+mod keys;
 mod paths;
 mod status;
 mod transmit;
@@ -28,6 +29,7 @@ use crate::lane::{self, LaneError};
 use crate::steering::{Lane, Steering};
 use datagrams::Outbox;
 pub use info::PathInfo;
+use keys::Keys;
 use paths::{Opening, Path};
 pub use transmit::Outgoing;
 
@@ -88,6 +90,7 @@ pub struct Connection {
     views: Vec<PathView>,
     /// When all paths are to be pinged.
     ping: Option<Instant>,
+    keys: Keys,
     /// Data waited when it was looked for last.
     busy: bool,
     /// When a path that has to wait may send.
@@ -146,6 +149,7 @@ impl Connection {
             opening,
             views: Vec::new(),
             ping: None,
+            keys: Keys::default(),
             busy: false,
             paced: None,
             paces: true,
@@ -282,6 +286,7 @@ impl Connection {
         match event {
             Quic::Connected => {
                 self.connected = true;
+                self.first_keys();
                 if !self.is_client() {
                     self.events.push_back(Event::Connected);
                 }

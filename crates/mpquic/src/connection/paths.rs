@@ -182,6 +182,7 @@ impl Connection {
             return;
         }
         self.ping = Some(now + PING);
+        self.look_at_keys();
         self.settle(now);
         for path in self.paths.iter().filter(|p| p.established) {
             let _ = self.quic.ping_path(path.id);

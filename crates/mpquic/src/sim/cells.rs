@@ -119,3 +119,23 @@ fn to_expect_too_much_is_no_worse_than_to_expect_nothing() {
         }
     }
 }
+
+/// Keys are updated early in a connection, and what was sealed with the old ones arrives
+/// on the slower path long after that.
+#[test]
+fn nothing_is_lost_when_keys_change() {
+    let options = options(Lane::Datagram, "rr", WrrMode::WorkConserving, "cubic");
+    let cell = |ms| Radio {
+        down: link(20.0, ms, 1000),
+        up: link(20.0, ms, 1000),
+        expects: None,
+    };
+    for seed in 0..20 {
+        let app = App::new(3_000_000);
+        let cells = [cell(5.0), cell(60.0)];
+        let mut world = World::new(seed, &cells, &options, &[1.0, 1.0], vec![], app);
+        world.run(at(20_000));
+        assert!(world.app.done() && world.app.wrong.is_none());
+        assert_eq!(world.lost(), 0, "seed {seed}");
+    }
+}

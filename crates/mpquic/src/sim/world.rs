@@ -13,7 +13,7 @@ use noq_proto::{ClientConfig, ConnectionId, EndpointConfig, FourTuple, ServerCon
 use super::app::App;
 use super::draws::{Cids, Draws};
 use super::null::Null;
-use crate::{Access, AccessChange, Dial, Expected, Host, Options, Target};
+use crate::{Access, AccessChange, Connection, Dial, Expected, Host, Options, Target};
 
 /// IPv4 and UDP.
 pub(super) const HEADERS: u32 = 28;
@@ -198,6 +198,16 @@ impl World {
     /// Goes on until `end`, or until the application is done.
     pub(super) fn run(&mut self, end: Time) {
         self.go(end, |w| w.app.done());
+    }
+
+    /// Packets that the proxy has taken for lost.
+    pub(super) fn lost(&mut self) -> u64 {
+        let mut lost = 0;
+        for handle in self.proxy.handles() {
+            let infos = self.proxy.connection(handle).map(Connection::path_infos);
+            lost += infos.iter().flatten().map(|p| p.lost_packets).sum::<u64>();
+        }
+        lost
     }
 
     /// The device closes; both ends forget the connection in the end.
