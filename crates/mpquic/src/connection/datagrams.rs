@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use braid_core::sched::xlink::{Oldest, reinject};
 use braid_core::sched::{Decision, Flow, Paths};
 use bytes::Bytes;
-use noq_proto::Transmit;
+use noq_proto::{PathStatus, Transmit};
 
 use super::Connection;
+use super::paths::Path;
 use super::transmit::{BURST, Open, burst};
 use crate::lane::{LaneError, Piece};
 use crate::transport;
@@ -76,10 +77,8 @@ impl Connection {
             if self.outbox.queued.is_some() {
                 // There is no room for them now; acknowledgements leave all the same.
                 self.set_gates(Open::None);
-                self.paces = false;
                 return self.quic.poll_transmit(now, BURST, buf);
             }
-            self.paces = true;
             if self.outbox.stirred {
                 self.set_gates(Open::All);
                 if let Some(transmit) = self.quic.poll_transmit(now, BURST, buf) {
@@ -102,7 +101,6 @@ impl Connection {
         let path = all.position(|p| p.number == number && !p.held);
         self.set_gates(path.map_or(Open::All, Open::Only));
         self.exempt(path.filter(|_| self.outbox.exempt));
-        self.paces = !self.outbox.exempt;
         let most = NonZeroUsize::new(count.min(BURST.get())).unwrap_or(NonZeroUsize::MIN);
         let transmit = self.quic.poll_transmit(now, most, buf);
         self.exempt(None);
@@ -198,6 +196,10 @@ impl Connection {
         let Some(lane) = &mut self.lane else {
             return;
         };
+        let quic = &self.quic;
+        let available = |p: &Path| quic.path_status(p.id) == Ok(PathStatus::Available);
+        self.quiet
+            .look(&self.paths, &self.shared, lane, available, now);
         let mut changed = Vec::new();
         let all = self.paths.iter_mut().enumerate();
         for (i, p) in all.filter(|(_, p)| p.established) {

@@ -7,6 +7,7 @@ mod expected;
 mod info;
 mod keys;
 mod paths;
+mod quiet;
 mod status;
 mod transmit;
 
@@ -31,6 +32,7 @@ use datagrams::Outbox;
 pub use info::PathInfo;
 use keys::Keys;
 use paths::{Opening, Path};
+use quiet::Quiet;
 pub use transmit::Outgoing;
 
 /// What happened on a connection.
@@ -91,12 +93,11 @@ pub struct Connection {
     /// When all paths are to be pinged.
     ping: Option<Instant>,
     keys: Keys,
+    quiet: Quiet,
     /// Data waited when it was looked for last.
     busy: bool,
     /// When a path that has to wait may send.
     paced: Option<Instant>,
-    /// What leaves now is of what a pacer spreads.
-    paces: bool,
     began: Instant,
     connected: bool,
     events: VecDeque<Event>,
@@ -150,9 +151,9 @@ impl Connection {
             views: Vec::new(),
             ping: None,
             keys: Keys::default(),
+            quiet: Quiet::default(),
             busy: false,
             paced: None,
-            paces: true,
             began: p.now,
             connected: false,
             events: VecDeque::new(),
@@ -335,6 +336,7 @@ impl Connection {
         let opening = self.opening.iter().filter_map(|o| o.retry);
         let lane = self.lane.as_ref().and_then(|l| l.due());
         let own = lane.into_iter().chain(self.paced).chain(self.ping);
+        let own = own.chain(self.quiet.due());
         quic.into_iter().chain(own).chain(opening).min()
     }
 

@@ -33,6 +33,8 @@ pub(super) struct Path {
     /// Of its congestion controller.
     pub(super) slot: usize,
     pub(super) pacer: Pacer,
+    /// Bytes on their way before the burst that is written now.
+    pub(super) before: u64,
     /// Validated.
     pub(super) established: bool,
     /// From an address that the device no longer has: to be replaced.
@@ -94,6 +96,7 @@ impl Connection {
             network,
             slot,
             pacer: Pacer::default(),
+            before: 0,
             established: false,
             stale: false,
             held: false,

@@ -39,7 +39,7 @@ impl Connection {
     /// now.
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Outgoing> {
         self.follow(now);
-        self.paces = true;
+        self.note_in_flight();
         let transmit = match self.connected && !self.quic.is_closed() {
             true if self.lane.is_some() => self.lane_transmit(now, buf),
             true => self.scheduled(now, buf),
@@ -52,10 +52,11 @@ impl Connection {
         if let Some(i) = path {
             let slots = self.shared.lock();
             let p = &mut self.paths[i];
-            // What no window holds back, no pacer does: neither may it hold up the rest.
-            if self.paces {
-                p.pacer.sent(now, transmit.size as u64, &slots[p.slot]);
-            }
+            let slot = &slots[p.slot];
+            // What no window holds back, such as acknowledgements, no pacer does: neither may
+            // it hold up the rest.
+            let bytes = slot.in_flight.saturating_sub(p.before);
+            p.pacer.sent(now, bytes, slot);
             drop(slots);
             self.count(i, &transmit);
         }
@@ -64,6 +65,13 @@ impl Connection {
             None => self.first,
         };
         Some(Outgoing { transmit, access })
+    }
+
+    fn note_in_flight(&mut self) {
+        let slots = self.shared.lock();
+        for p in &mut self.paths {
+            p.before = slots[p.slot].in_flight;
+        }
     }
 
     /// Shares are of all that a link carries, while there is data to share; acknowledgements
@@ -97,7 +105,6 @@ impl Connection {
             self.mark_idle();
             // Acknowledgements and probes leave all the same.
             self.set_gates(Open::None);
-            self.paces = false;
             return self.quic.poll_transmit(now, BURST, buf);
         };
         self.set_gates(Open::Only(path));

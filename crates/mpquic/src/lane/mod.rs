@@ -394,6 +394,13 @@ impl Lane {
         self.sent.get(&path)?.suspect()
     }
 
+    /// A path may be dead though nothing is known to be lost there.
+    pub(crate) fn doubt(&mut self, path: u32, now: Instant) {
+        if let Some(sent) = self.sent.get_mut(&path) {
+            self.outgoing.lose(sent.doubt(now));
+        }
+    }
+
     /// QUIC has heard of a path.
     pub(crate) fn heard(&mut self, path: u32, now: Instant) {
         if let Some(sent) = self.sent.get_mut(&path) {

@@ -122,6 +122,12 @@ impl Sent {
         self.below = Some(now);
     }
 
+    /// It is suspected for another's reason. Returns what is given up for that.
+    pub(super) fn doubt(&mut self, now: Instant) -> Vec<Piece> {
+        self.suspect.get_or_insert(now);
+        self.give_up()
+    }
+
     /// Something has come back after all.
     pub(super) fn revive(&mut self, now: Instant) {
         (self.timeouts, self.suspect) = (0, None);

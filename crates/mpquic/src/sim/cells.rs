@@ -139,3 +139,28 @@ fn nothing_is_lost_when_keys_change() {
         assert_eq!(world.lost(), 0, "seed {seed}");
     }
 }
+
+/// QUIC acknowledges every second packet, here 15,000 in a second: they fill no pacer, or
+/// credit would wait behind them until nothing is under way any more.
+#[test]
+fn copies_on_all_paths_go_on_at_the_rate_of_the_fastest() {
+    let options = options(
+        Lane::Datagram,
+        "redundant",
+        WrrMode::WorkConserving,
+        "cubic",
+    );
+    let of = |mbps, ms| Radio {
+        down: link(mbps, ms, 50),
+        up: link(mbps, ms, 100),
+        expects: None,
+    };
+    let cells = [of(106.2, 10.0), of(370.0, 1.3), of(3.76, 1.0)];
+    let app = App::new(u64::MAX);
+    let mut world = World::new(1, &cells, &options, &[1.0; 3], vec![], app);
+    world.run(at(1000));
+    let before = world.app.received;
+    world.run(at(4000));
+    let mbps = (world.app.received - before) as f64 * 8.0 / 3e6;
+    assert!(mbps > 0.9 * 370.0, "{mbps}");
+}
