@@ -54,6 +54,10 @@ impl End {
         request::request(&self.control, "PUT", path, body)
     }
 
+    fn delete(&self, path: &str) -> (String, String) {
+        request::request(&self.control, "DELETE", path, "")
+    }
+
     fn stop(mut self) {
         self.stop.take().unwrap().send(()).unwrap();
         self.thread.take().unwrap().join().unwrap().unwrap();
@@ -151,6 +155,28 @@ fn a_connection_goes_over_all_accesses_and_is_steered() {
         };
         let share = sent("nr") / (sent("nr") + sent("wifi"));
         assert!((share - 0.75).abs() < 0.02, "{share}");
+        // Weights of its own, which those of all do not touch, until they are given back.
+        let own = format!(
+            "/v1/connections/{}/weights",
+            told.connections[0].token.unwrap()
+        );
+        let (head, body) = proxy.put(&own, r#"{"nr": 1, "wifi": 3}"#);
+        assert!(head.contains("200"), "{body}");
+        proxy.put("/v1/weights", r#"{"nr": 2}"#);
+        let before = [sent("nr"), sent("wifi")];
+        fetch(&mut tcp, 8_000_000);
+        let told: Connections = proxy.ask("/v1/connections");
+        assert_eq!(told.connections[0].weights.as_ref().unwrap()["wifi"], 3.0);
+        let sent = |name: &str| {
+            let all = told.connections[0].subflows.iter();
+            let mine = all.filter(|s| s.access.as_deref() == Some(name));
+            mine.map(|s| s.sent_bytes).sum::<u64>() as f64
+        };
+        let [nr, wifi] = [sent("nr") - before[0], sent("wifi") - before[1]];
+        assert!((nr / (nr + wifi) - 0.25).abs() < 0.03, "{nr} {wifi}");
+        let (head, body) = proxy.delete(&own);
+        let now: Weights = serde_json::from_str(&body).unwrap();
+        assert!(head.contains("200") && now.0["nr"] == 2.0 && now.0["wifi"] == 1.0);
         let (head, body) = device.put(
             "/v1/accesses/nr",
             r#"{"expected": {"down_bps": 300000000}}"#,
@@ -177,7 +203,12 @@ fn a_connection_goes_over_all_accesses_and_is_steered() {
             ("/v1/scheduler", r#"{"num_segments": 3}"#, "409"),
             ("/v1/weights", r#"{"lte": 1}"#, "404"),
             ("/v1/weights", r#"{"nr": 0, "wifi": 0}"#, "409"),
-            ("/v1/connections/1/weights", r#"{"nr": 1}"#, "409"),
+            (
+                "/v1/connections/1/weights",
+                r#"{"nr": 0, "wifi": 0}"#,
+                "409",
+            ),
+            ("/v1/connections/77/weights", r#"{"nr": 1}"#, "404"),
         ] {
             let (head, text) = proxy.put(path, body);
             assert!(head.contains(status), "{path} {body}: {head} {text}");

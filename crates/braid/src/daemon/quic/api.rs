@@ -1,8 +1,8 @@
 //! The control API of the engine `mpquic`.
 
 use braid_core::api::{
-    AccessAddress, AccessChange, AccessState, AccessStatus, Connections, Counters, Engine,
-    EventKind, Events, Priorities, Role, SchedulerChange, Status, Weights,
+    AccessAddress, AccessChange, AccessState, AccessStatus, Connection, Connections, Counters,
+    Engine, EventKind, Events, Priorities, Role, SchedulerChange, Status, Weights,
 };
 use braid_mpquic::{PathInfo, Session};
 use braid_mptcp::mib;
@@ -26,7 +26,7 @@ impl State {
         sessions.into_iter().filter_map(paths).collect()
     }
 
-    fn find(&self, name: &str) -> Result<usize> {
+    pub(super) fn find(&self, name: &str) -> Result<usize> {
         let config = lock(&self.config);
         let found = config.accesses.iter().position(|a| a.name == name);
         found.ok_or_else(|| DaemonError::Unknown(no_access(&config.accesses, name)))
@@ -134,8 +134,10 @@ impl Api for State {
 
     fn connections(&self) -> Result<Connections> {
         let begun = std::time::Instant::now();
-        let of =
-            |(token, paths): &(u32, Vec<PathInfo>)| told::connection(*token, paths, &self.quic.cc);
+        let of = |(token, paths): &(u32, Vec<PathInfo>)| Connection {
+            weights: self.own_weights(*token),
+            ..told::connection(*token, paths, &self.quic.cc)
+        };
         let connections = self.paths().iter().map(of).collect();
         Ok(Connections {
             t_ns: now(),
@@ -221,38 +223,10 @@ impl Api for State {
     }
 
     async fn weigh(&self, weights: &Weights) -> Result<Weights> {
-        for (name, weight) in &weights.0 {
-            self.find(name)?;
-            if !weight.is_finite() || *weight < 0.0 {
-                return Err(DaemonError::Refused(format!(
-                    "access \"{name}\": a weight is 0 or more"
-                )));
-            }
-        }
-        let now = {
-            let mut steered = lock(&self.steered);
-            let mut new = steered.accesses.clone();
-            for a in &mut new {
-                a.weight = weights.0.get(&a.name).copied().unwrap_or(a.weight);
-            }
-            if !new.iter().any(|a| a.weight > 0.0) {
-                return Err(DaemonError::Refused(
-                    "no access would have a weight above 0".to_owned(),
-                ));
-            }
-            steered.accesses = new;
-            let all = steered.accesses.iter();
-            Weights(all.map(|a| (a.name.clone(), a.weight)).collect())
-        };
-        self.steer_all()?;
-        Ok(now)
+        self.weigh_all(weights)
     }
 
     async fn weigh_connection(&self, token: &str, weights: Option<&Weights>) -> Result<Weights> {
-        let _ = weights;
-        Err(DaemonError::Refused(format!(
-            "session {token}: with Multipath QUIC weights hold for all sessions: leave out \
-             --connection"
-        )))
+        self.weigh_one(token, weights)
     }
 }

@@ -8,6 +8,7 @@ mod keys;
 mod proxy;
 mod state;
 mod told;
+mod weights;
 
 use std::future::Future;
 use std::path::Path;

@@ -32,6 +32,8 @@ pub(super) struct State {
     pub(super) steered: Mutex<Steered>,
     /// By the number that requests call them by.
     pub(super) sessions: Mutex<BTreeMap<u32, Session>>,
+    /// Weights of single sessions.
+    pub(super) own: Mutex<BTreeMap<u32, BTreeMap<String, f64>>>,
     numbers: Mutex<u32>,
     /// The session that new connections of programs take, at the device.
     pub(super) current: watch::Sender<Option<Session>>,
@@ -83,6 +85,7 @@ impl State {
             config: Mutex::new(config),
             quic,
             sessions: Mutex::new(BTreeMap::new()),
+            own: Mutex::default(),
             numbers: Mutex::new(0),
             current: watch::channel(None).0,
             device: Mutex::new(None),
@@ -127,7 +130,7 @@ impl State {
         lock(&self.sessions).insert(token, session.clone());
         self.log(None, EventKind::Created { token });
         // Requests that came while it was made.
-        if let Err(e) = self.steer(session) {
+        if let Err(e) = self.steer(token, session) {
             self.note(e.to_string());
         }
         let mut events = session.events().ok();
@@ -150,20 +153,17 @@ impl State {
             }
         };
         lock(&self.sessions).remove(&token);
+        lock(&self.own).remove(&token);
         self.log(None, EventKind::Closed { token });
         why
     }
 
     /// Has a session steered as all are.
-    fn steer(&self, session: &Session) -> Result<(), DaemonError> {
+    fn steer(&self, token: u32, session: &Session) -> Result<(), DaemonError> {
         let steered = lock(&self.steered).clone();
         let refused = |e: braid_mpquic::Error| DaemonError::Refused(e.to_string());
         session.set_steering(&steered.steering).map_err(refused)?;
-        let weights: Vec<_> = steered
-            .accesses
-            .iter()
-            .map(|a| (a.name.clone(), a.weight))
-            .collect();
+        let weights = self.weights_of(token);
         if !weights.is_empty() {
             session.set_weights(&weights).map_err(refused)?;
         }
@@ -187,9 +187,9 @@ impl State {
                 .set_options(&self.options(), accesses)
                 .map_err(|e| DaemonError::Refused(e.to_string()))?;
         }
-        let sessions: Vec<Session> = lock(&self.sessions).values().cloned().collect();
-        for session in sessions {
-            match self.steer(&session) {
+        let sessions = lock(&self.sessions).clone();
+        for (token, session) in sessions {
+            match self.steer(token, &session) {
                 // It has ended meanwhile.
                 Err(_) if session.paths().is_err() => {}
                 done => done?,
