@@ -44,10 +44,11 @@ enum What {
         #[arg(required = true, value_name = "NAME=N", value_parser = priority)]
         priorities: Vec<(String, Option<u16>)>,
     },
-    /// What accesses are expected to carry, so that their next paths need not find it out
-    /// from ten packets on (Multipath QUIC)
+    /// What accesses are expected to carry, so that new paths, and those that have not sent
+    /// much yet, need not find it out from ten packets on (Multipath QUIC)
     Expect {
-        /// Access and rates down and up, Mbit/s, or none: nr=300/50 wifi=800 lte=none
+        /// Access and its rates down and up, Mbit/s, both anew, or none: nr=300/50 wifi=800
+        /// lte=none
         #[arg(required = true, value_name = "NAME=DOWN[/UP]", value_parser = expected)]
         accesses: Vec<(String, Expected)>,
     },
@@ -104,7 +105,7 @@ fn expected(text: &str) -> Result<(String, Expected), String> {
     };
     let rate = |s: &str| {
         let mbps: f64 = s.parse().map_err(|_| wrong())?;
-        let sound = mbps > 0.0 && mbps <= 1e6;
+        let sound = mbps.is_finite() && mbps > 0.0;
         sound.then(|| Rate::from_mbps(mbps)).ok_or_else(wrong)
     };
     let (name, rates) = text.rsplit_once('=').ok_or_else(wrong)?;
@@ -119,6 +120,7 @@ fn expected(text: &str) -> Result<(String, Expected), String> {
             up: Some(rate(up)?),
         },
     };
+    rates.check()?;
     match name.is_empty() {
         true => Err(wrong()),
         false => Ok((name.to_owned(), rates)),
@@ -253,10 +255,14 @@ mod tests {
             assert_eq!(read(text), Ok((name.into(), rates.into())));
         }
         for bad in [
-            "nr", "nr=", "=3", "nr=0", "nr=-1", "nr=nan", "nr=1/", "nr=/1", "nr=2e6",
+            "nr", "nr=", "=3", "nr=0", "nr=-1", "nr=nan", "nr=1/", "nr=/1",
         ] {
             let e = expected(bad).unwrap_err();
             assert!(e.contains("NAME=DOWN/UP"), "{bad}: {e}");
+        }
+        for bad in ["nr=2e6", "nr=1/0.0001"] {
+            let e = expected(bad).unwrap_err();
+            assert!(e.contains("not from 1 kbit/s"), "{bad}: {e}");
         }
     }
 

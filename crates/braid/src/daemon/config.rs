@@ -22,6 +22,10 @@ use super::DaemonError;
 pub(super) const KERNEL_WINDOWS: &str = "the kernel's windows begin as the kernel has it: what is \
                                          expected is of use to engine = \"mpquic\" alone";
 
+/// Why the stream lane makes no use of what is expected of downlinks.
+pub(super) const NO_LANE: &str =
+    "only on the datagram lane the proxy is told what a downlink is expected to carry";
+
 /// A daemon's configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {

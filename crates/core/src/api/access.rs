@@ -154,7 +154,7 @@ pub struct Expected {
     /// From the proxy to the device, bits per second of the IP layer; absent if unknown.
     #[serde(default, rename = "down_bps", skip_serializing_if = "Option::is_none")]
     pub down: Option<Rate>,
-    /// From the device to the proxy.
+    /// From the device to the proxy, bits per second of the IP layer.
     #[serde(default, rename = "up_bps", skip_serializing_if = "Option::is_none")]
     pub up: Option<Rate>,
 }
@@ -163,5 +163,20 @@ impl Expected {
     /// Nothing is.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// # Errors
+    /// A rate that no access has: below 1 kbit/s or above 1000 Gbit/s.
+    pub fn check(&self) -> Result<(), String> {
+        for (way, rate) in [("down", self.down), ("up", self.up)] {
+            if let Some(rate) = rate
+                && !(1_000..=1_000_000_000_000).contains(&rate.as_bps())
+            {
+                return Err(format!(
+                    "{way}: {rate} is not from 1 kbit/s to 1000 Gbit/s; leave it out if it is unknown"
+                ));
+            }
+        }
+        Ok(())
     }
 }

@@ -28,6 +28,17 @@ fn what_is_expected_is_bits_per_second() {
     let back = serde_json::to_string(&c).unwrap();
     assert_eq!(back, "{\"expected\":{\"down_bps\":7000}}");
     assert!(Expected::default().is_unknown() && !expected.is_unknown());
+    let of = |bps| Expected {
+        up: Some(Rate::from_bps(bps)),
+        ..expected
+    };
+    assert!(of(1000).check().is_ok() && of(1_000_000_000_000).check().is_ok());
+    let refused = of(999).check().unwrap_err();
+    assert!(
+        refused.starts_with("up: 999 bit/s is not from"),
+        "{refused}"
+    );
+    assert!(of(u64::MAX).check().is_err());
 }
 
 #[test]

@@ -92,7 +92,7 @@ impl Gate {
     fn show(&self) {
         let (window, metrics) = (self.inner.window(), self.inner.metrics());
         self.end.shared.with(self.end.slot, |s| {
-            s.window = s.raised(window);
+            s.follow(window);
             s.pacing = metrics.pacing_rate;
             s.slow_start = metrics.ssthresh.is_none_or(|t| window < t);
         });
@@ -113,6 +113,10 @@ impl Controller for Gate {
                 s.in_flight += u64::from(bytes);
                 if let Some(jump) = s.jump.as_mut().filter(|_| s.in_flight > window / 2) {
                     jump.begin(now);
+                    // As far as the controller knows, it was in full use.
+                    if s.in_flight + s.mtu > window {
+                        s.filled = Some(now);
+                    }
                 }
             }
         });
@@ -144,7 +148,7 @@ impl Controller for Gate {
             }
             let off = s.srtt.abs_diff(now.duration_since(sent));
             s.rttvar = (3 * s.rttvar + off) / 4;
-            s.idle
+            s.idle && s.filled.is_none_or(|t| sent > t)
         });
         self.inner.on_ack(now, sent, bytes, number, idle, rtt);
     }
@@ -159,7 +163,10 @@ impl Controller for Gate {
         let (idle, newest) = self.end.shared.with(self.end.slot, |s| {
             s.in_flight = in_flight.saturating_sub(s.apart.bytes());
             s.jump = s.jump.filter(|j| !j.is_over(now));
-            (s.idle, s.newest)
+            (
+                s.idle && (s.filled.is_none() || s.newest > s.filled),
+                s.newest,
+            )
         });
         if let Some(retreat) = self.retreat.take_if(|r| r.is_over(newest)) {
             retreat.tell(&mut *self.inner, now);
@@ -198,6 +205,8 @@ impl Controller for Gate {
     }
 
     fn on_spurious_congestion_event(&mut self) {
+        // The controller has not heard of it.
+        self.retreat = None;
         self.inner.on_spurious_congestion_event();
         self.show();
     }
@@ -219,10 +228,10 @@ impl Controller for Gate {
             // The library counts those that are left out.
             let apart = s.apart.bytes();
             if s.exempt {
-                return window.max(s.in_flight) + apart + ACKS;
+                return window.max(s.in_flight).saturating_add(apart + ACKS);
             }
             if s.open || !s.scheduled {
-                window + apart
+                window.saturating_add(apart)
             } else {
                 0
             }

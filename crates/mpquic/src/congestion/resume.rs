@@ -23,6 +23,8 @@ use super::shared::Slot;
 const LIFETIME: Duration = Duration::from_secs(10);
 /// The part of that which the next one begins with (the draft's safe half).
 const PART: f64 = 0.5;
+/// More than that no jump is: the credit of all streams of the datagram lane.
+const MOST: u64 = 64 << 20;
 /// Round trips after which a jump is over, from when it is made use of.
 const ROUNDS: u32 = 4;
 
@@ -42,8 +44,8 @@ impl Saved {
         let srtt = slot.srtt.as_secs_f64();
         // Only what was acknowledged tells of the path.
         (srtt > 0.0 && slot.newest.is_some()).then(|| Self {
-            rate: slot.window as f64 / srtt,
-            window: slot.window,
+            rate: slot.own as f64 / srtt,
+            window: slot.own,
             at: now,
         })
     }
@@ -77,7 +79,7 @@ impl Jump {
     /// To the safe part of a path's rate, bytes per second.
     pub(crate) fn to(rate: f64, rtt: Duration) -> Option<Self> {
         (!rtt.is_zero()).then_some(Self {
-            window: (PART * rate * rtt.as_secs_f64()) as u64,
+            window: ((PART * rate * rtt.as_secs_f64()) as u64).min(MOST),
             rtt,
             acked: 0,
             begun: false,

@@ -26,6 +26,8 @@ pub(crate) struct Slot {
     pub(crate) exempt: bool,
     /// Congestion window, bytes.
     pub(crate) window: u64,
+    /// That of the controller, without a jump.
+    pub(super) own: u64,
     /// Bytes on their way that are acknowledged one day, without those that no window
     /// holds back.
     pub(crate) in_flight: u64,
@@ -45,6 +47,8 @@ pub(crate) struct Slot {
     pub(crate) slow_start: bool,
     /// A window above the controller's own, for its first round trips.
     pub(crate) jump: Option<Jump>,
+    /// When something was sent last in a jump with which the controller's own was full.
+    pub(super) filled: Option<Instant>,
     /// When the newest of the packets was sent that have been acknowledged.
     pub(crate) newest: Option<Instant>,
     /// Packets lost since it began.
@@ -61,6 +65,7 @@ impl Slot {
             open: true,
             exempt: false,
             window,
+            own: window,
             in_flight: 0,
             apart: Apart::default(),
             idle: false,
@@ -70,6 +75,7 @@ impl Slot {
             pacing: None,
             slow_start: true,
             jump: None,
+            filled: None,
             newest: None,
             lost: 0,
             facts: None,
@@ -83,6 +89,12 @@ impl Slot {
         self.jump.map_or(window, |j| j.window.max(window))
     }
 
+    /// The controller's window has changed.
+    pub(super) fn follow(&mut self, window: u64) {
+        self.own = window;
+        self.window = self.raised(window);
+    }
+
     /// A packet was acknowledged or lost.
     pub(super) fn landed(&mut self, number: u64, bytes: u64) {
         if !self.apart.ended(number) {
@@ -90,13 +102,20 @@ impl Slot {
         }
     }
 
-    /// Begins a jump.
+    /// Begins a jump, in place of another one that was not made use of.
     pub(crate) fn resume(&mut self, jump: Jump) {
-        if jump.window > self.window {
+        self.stay();
+        if self.jump.is_none() && jump.window > self.own {
             self.window = jump.window;
             self.srtt = jump.rtt;
             self.jump = Some(jump);
         }
+    }
+
+    /// A jump that was not made use of is none any more.
+    pub(crate) fn stay(&mut self) {
+        self.jump = self.jump.filter(Jump::has_begun);
+        self.window = self.raised(self.own);
     }
 }
 
@@ -168,6 +187,31 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_jump_that_was_not_used_can_be_lowered_and_taken_back() {
+        let ms = Duration::from_millis;
+        let mut slot = Slot::new(12_000, 1200);
+        let to = |rate| Jump::to(rate, ms(50)).unwrap();
+        slot.resume(to(40e6));
+        assert_eq!((slot.window, slot.srtt), (1_000_000, ms(50)));
+        slot.resume(to(4e6));
+        assert_eq!(slot.window, 100_000);
+        slot.stay();
+        assert!(slot.jump.is_none() && slot.window == 12_000);
+        slot.resume(to(4e4));
+        assert!(slot.jump.is_none() && slot.window == 12_000);
+        // What a liar says is bounded.
+        slot.resume(to(1e30));
+        assert_eq!(slot.window, 64 << 20);
+        // One that is made use of goes on.
+        if let Some(jump) = &mut slot.jump {
+            jump.begin(Instant::now());
+        }
+        slot.resume(to(4e6));
+        slot.stay();
+        assert_eq!(slot.window, 64 << 20);
+    }
 
     #[test]
     fn slots_that_ended_are_used_again_later() {

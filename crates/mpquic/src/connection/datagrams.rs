@@ -198,8 +198,13 @@ impl Connection {
         };
         let quic = &self.quic;
         let available = |p: &Path| quic.path_status(p.id) == Ok(PathStatus::Available);
-        self.quiet
+        let asked = self
+            .quiet
             .look(&self.paths, &self.shared, lane, available, now);
+        if let Some(id) = asked {
+            let _ = self.quic.ping_path(id);
+            self.outbox.stirred = true;
+        }
         let mut changed = Vec::new();
         let all = self.paths.iter_mut().enumerate();
         for (i, p) in all.filter(|(_, p)| p.established) {

@@ -6,6 +6,10 @@ use noq_proto::PathId;
 
 use super::Connection;
 use crate::congestion::Jump;
+use crate::lane::Expectation;
+
+/// Words about paths that are not here yet, at most: as many as there are paths.
+const MOST: usize = 64;
 
 /// Bytes per second.
 fn bytes(rate: Rate) -> u64 {
@@ -13,11 +17,15 @@ fn bytes(rate: Rate) -> u64 {
 }
 
 impl Connection {
-    /// Tells the peer what the path of an access may carry to this end.
-    pub(super) fn tell_expected(&mut self, access: usize) {
+    /// Tells the peer what the path of an access may carry to this end, where that is known
+    /// or `known` before.
+    pub(super) fn tell_expected(&mut self, access: usize, known: bool) {
         let rate = self.accesses[access].expected.down.map(bytes);
         let device = self.is_client();
         let Some(lane) = self.lane.as_mut().filter(|_| device) else {
+            return;
+        };
+        let Some(rate) = rate.or(known.then_some(0)) else {
             return;
         };
         for path in self.paths.iter().filter(|p| p.access == Some(access)) {
@@ -35,23 +43,36 @@ impl Connection {
         if self.is_client() || !self.heeds {
             return;
         }
-        for (id, rate) in news {
-            let Some(path) = self.paths.iter_mut().find(|p| p.id == id) else {
-                self.expected.insert(id, rate);
+        for (id, news) in news {
+            let path = self.paths.iter_mut().find(|p| p.id == id);
+            let Some(path) = path else {
+                let known = self.expected.entry(id).or_insert(news);
+                *known = news.max(*known);
+                // Numbers of paths only grow.
+                if self.expected.len() > MOST {
+                    self.expected.pop_first();
+                }
                 continue;
             };
-            path.expected = Some(rate);
-            let slot = path.slot;
-            if !path.established {
-                continue;
+            if path.expected.is_none_or(|e| e < news) {
+                path.expected = Some(news);
+                self.expect_anew(id);
             }
-            let fresh = {
-                let slot = &self.shared.lock()[slot];
-                slot.slow_start && slot.lost == 0
-            };
-            if fresh && let Some(jump) = self.expected_jump(id) {
-                self.shared.lock()[slot].resume(jump);
-            }
+        }
+    }
+
+    /// What is expected of a path has changed: counts while the path is fresh.
+    pub(super) fn expect_anew(&mut self, id: PathId) {
+        let path = self.paths.iter().find(|p| p.id == id);
+        let Some(slot) = path.filter(|p| p.established).map(|p| p.slot) else {
+            return;
+        };
+        let jump = self.expected_jump(id);
+        let mut slots = self.shared.lock();
+        let slot = &mut slots[slot];
+        match jump {
+            Some(jump) if slot.slow_start && slot.lost == 0 => slot.resume(jump),
+            _ => slot.stay(),
         }
     }
 
@@ -59,10 +80,17 @@ impl Connection {
     pub(super) fn expected_jump(&self, id: PathId) -> Option<Jump> {
         let path = self.paths.iter().find(|p| p.id == id)?;
         let own = path.access.and_then(|i| self.accesses[i].expected.up);
+        let heard = |e: Expectation| (e.rate > 0).then_some(e.rate);
         let rate = match self.is_client() {
             true => own.map(bytes),
-            false => path.expected,
+            false => path.expected.and_then(heard),
         };
         Jump::to(rate? as f64, self.quic.rtt(id)?)
+    }
+
+    /// The paths of an access.
+    pub(super) fn ids_of(&self, access: usize) -> Vec<PathId> {
+        let mine = self.paths.iter().filter(|p| p.access == Some(access));
+        mine.map(|p| p.id).collect()
     }
 }

@@ -26,7 +26,7 @@ use noq_proto::{
 use crate::Error;
 use crate::access::{self, Access, AccessChange};
 use crate::congestion::{Saved, Shared};
-use crate::lane::{self, LaneError};
+use crate::lane::{self, Expectation, LaneError};
 use crate::steering::{Lane, Steering};
 use datagrams::Outbox;
 pub use info::PathInfo;
@@ -84,8 +84,8 @@ pub struct Connection {
     resumes: bool,
     /// Whether what the peer expects of paths is believed.
     heeds: bool,
-    /// That, of paths that are not here yet: bytes per second.
-    expected: BTreeMap<PathId, u64>,
+    /// That, of paths that are not here yet.
+    expected: BTreeMap<PathId, Expectation>,
     /// By the number of the access: its socket has no room.
     full: Vec<bool>,
     /// Shown to the scheduler; kept for its room.
@@ -229,8 +229,14 @@ impl Connection {
         }
         let new = |e: &Expected| *e != self.accesses[i].expected;
         if let Some(expected) = change.expected.filter(new) {
+            let known = self.accesses[i].expected.down.is_some();
             self.accesses[i].expected = expected;
-            self.tell_expected(i);
+            self.tell_expected(i, known);
+            if self.is_client() {
+                self.ids_of(i)
+                    .into_iter()
+                    .for_each(|id| self.expect_anew(id));
+            }
             self.outbox.stir();
         }
         Ok(())
@@ -352,6 +358,7 @@ impl Connection {
         if self.paced.is_some_and(|t| t <= now) {
             self.paced = None;
         }
+        self.quiet.passed(now);
         if let Some(lane) = self
             .lane
             .as_mut()

@@ -9,6 +9,7 @@ use super::status::{Said, status};
 use super::{Connection, Event};
 use crate::access::{label, labelled};
 use crate::congestion::{Gate, Saved};
+use crate::lane::Expectation;
 use crate::pacer::Pacer;
 
 /// How soon an attempt that failed is repeated, at first and at most.
@@ -44,8 +45,8 @@ pub(super) struct Path {
     pub(super) said: Said,
     /// When the newest packet was sent that QUIC had acknowledged when it was looked.
     pub(super) newest: Option<Instant>,
-    /// What the peer says that it carries to there, bytes per second.
-    pub(super) expected: Option<u64>,
+    /// What the peer says that it carries to there.
+    pub(super) expected: Option<Expectation>,
 }
 
 /// The opening of a path on an access.
@@ -105,7 +106,7 @@ impl Connection {
             expected: self.expected.remove(&id),
         });
         if let Some(i) = access {
-            self.tell_expected(i);
+            self.tell_expected(i, false);
         }
     }
 
@@ -239,6 +240,7 @@ impl Connection {
 
     /// A path has ended.
     pub(super) fn abandoned(&mut self, id: PathId, reason: &PathAbandonReason, now: Instant) {
+        self.expected.remove(&id);
         let Some(at) = self.paths.iter().position(|p| p.id == id) else {
             return;
         };
@@ -246,7 +248,7 @@ impl Connection {
         self.save(path.slot, path.access, now);
         if let Some(lane) = &mut self.lane {
             lane.forget(path.number);
-            lane.expect(id, None);
+            lane.expect_nothing(id);
         }
         if let Some(i) = path.access {
             self.opening[i].failed(now);

@@ -3,10 +3,13 @@
 //! The library acknowledges all paths on its first one (the least number that is not a
 //! backup). If that one dies, all windows fill up though all but one path are alive, and
 //! which of them the peer acknowledges on can only be guessed: it is the first that it was
-//! not told to leave. That one is suspected then, and the peer is told so; a path that
-//! lives is cleared by the answer to the ping that goes with it.
+//! not told to leave. So that one is asked, and if it does not answer either, it is
+//! suspected, and the peer is told to leave it. If it does, those that still wait are
+//! suspected. A path that lives is cleared by the answer to the ping that goes with that.
 
 use std::time::{Duration, Instant};
+
+use noq_proto::PathId;
 
 use super::paths::Path;
 use crate::congestion::Shared;
@@ -16,11 +19,15 @@ use crate::lane::Lane;
 const SLACK: Duration = Duration::from_millis(40);
 
 /// Since when QUIC waits for any acknowledgement.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Quiet {
     since: Option<Instant>,
     /// When that is too long.
     due: Option<Instant>,
+    /// Numbers of the paths that have waited since then.
+    waiting: Vec<u32>,
+    /// When the first path was asked, and its number.
+    asked: Option<(Instant, u32)>,
     /// When the newest packet was sent that was acknowledged.
     newest: Option<Instant>,
 }
@@ -30,7 +37,13 @@ impl Quiet {
         self.due
     }
 
+    /// Time has passed; it is looked again before anything is sent.
+    pub(super) fn passed(&mut self, now: Instant) {
+        self.due = self.due.filter(|t| *t > now);
+    }
+
     /// Looks at the paths; `available` are those that the peer was not told to leave.
+    /// Returns one that is to be asked.
     pub(super) fn look(
         &mut self,
         paths: &[Path],
@@ -38,40 +51,63 @@ impl Quiet {
         lane: &mut Lane,
         available: impl Fn(&Path) -> bool,
         now: Instant,
-    ) {
-        let (mut waits, mut newest, mut longest) = (false, None, Duration::ZERO);
+    ) -> Option<PathId> {
+        let usable = || paths.iter().filter(|p| p.established && !p.held);
+        let (mut busy, mut newest, mut longest) = (Vec::new(), None, Duration::ZERO);
+        let mut heard = None;
         {
             let slots = shared.lock();
-            for p in paths.iter().filter(|p| p.established) {
+            for p in usable() {
                 let slot = &slots[p.slot];
-                waits |= slot.in_flight > 0;
-                newest = newest.max(slot.newest);
+                if slot.in_flight > 0 {
+                    busy.push(p.number);
+                }
+                if slot.newest > newest {
+                    (newest, heard) = (slot.newest, Some(p.number));
+                }
                 longest = longest.max(slot.srtt);
             }
         }
-        if !waits || newest > self.newest {
-            self.since = None;
+        if newest > self.newest {
+            self.newest = newest;
+            if let Some((at, first)) = self.asked
+                && heard == Some(first)
+                && newest >= Some(at)
+            {
+                let still = self.waiting.iter().filter(|n| busy.contains(n));
+                still
+                    .filter(|n| **n != first)
+                    .for_each(|n| lane.doubt(*n, now));
+            }
+            (self.since, self.asked) = (None, None);
         }
-        self.newest = self.newest.max(newest);
-        if !waits {
-            self.due = None;
-            return;
+        if busy.is_empty() {
+            (self.since, self.due, self.asked) = (None, None, None);
+            return None;
+        }
+        if self.since.is_none() {
+            self.waiting.clone_from(&busy);
         }
         let since = *self.since.get_or_insert(now);
+        self.waiting.retain(|n| busy.contains(n));
         let due = since + 2 * longest + SLACK;
         self.due = Some(due);
         if now < due {
-            return;
-        }
-        let usable = || {
-            let all = paths.iter().filter(|p| p.established && !p.held);
-            all.filter(|p| available(p))
-        };
-        let first = usable().min_by_key(|p| p.id);
-        if let Some(first) = first.filter(|_| usable().count() > 1) {
-            lane.doubt(first.number, now);
+            return None;
         }
         self.since = Some(now);
         self.due = Some(now + 2 * longest + SLACK);
+        let first = usable()
+            .filter(|p| available(p))
+            .min_by_key(|p| p.id)
+            .filter(|_| usable().filter(|p| available(p)).count() > 1)?;
+        let all_wait = self.waiting.len() > 1 && self.waiting.contains(&first.number);
+        if all_wait || self.asked.is_some_and(|(_, n)| n == first.number) {
+            self.asked = None;
+            lane.doubt(first.number, now);
+            return None;
+        }
+        self.asked = Some((now, first.number));
+        Some(first.id)
     }
 }

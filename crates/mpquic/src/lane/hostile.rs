@@ -102,9 +102,10 @@ fn frame() -> impl Strategy<Value = Frame> {
         2 => ack().prop_map(Frame::Ack),
         1 => (channel(), near(WINDOW)).prop_map(|(channel, most)| Frame::Credit { channel, most }),
         1 => near(WINDOW).prop_map(|most| Frame::CreditOfAll { most }),
-        1 => (any::<u32>(), near(1 << 30)).prop_map(|(path, rate)| Frame::Expected {
+        1 => (any::<u32>(), near(1 << 30), near(9)).prop_map(|(path, rate, number)| Frame::Expected {
             path: PathId::from(path),
             rate,
+            number,
         }),
     ]
 }

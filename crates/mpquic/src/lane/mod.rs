@@ -67,6 +67,14 @@ pub enum LaneError {
     ManyPaths,
 }
 
+/// What the peer expects of a path: of several words the one with the greatest number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Expectation {
+    pub(crate) number: u64,
+    /// Bytes per second; 0: not known.
+    pub(crate) rate: u64,
+}
+
 /// One end of the lane of one connection.
 #[derive(Debug)]
 pub struct Lane {
@@ -77,7 +85,9 @@ pub struct Lane {
     /// Channels that nobody reads any more.
     abandoned: BTreeSet<u64>,
     /// What the peer expects of paths of QUIC since it was asked for, bytes per second.
-    expected: BTreeMap<PathId, u64>,
+    expected: BTreeMap<PathId, Expectation>,
+    /// Words of that kind that this end has said.
+    words: u64,
     /// The greatest number of a path that there has been.
     newest: Option<u32>,
     /// Numbered datagrams since the last acknowledgement.
@@ -95,6 +105,7 @@ impl Lane {
             heard: BTreeMap::new(),
             abandoned: BTreeSet::new(),
             expected: BTreeMap::new(),
+            words: 0,
             newest: None,
             unacked: 0,
             ack_at: None,
@@ -237,8 +248,10 @@ impl Lane {
                 Frame::Ack(ack) => self.acked(&ack, now)?,
                 Frame::Credit { channel, most } => self.outgoing.credited(channel, most),
                 Frame::CreditOfAll { most } => self.outgoing.credited_all(most),
-                Frame::Expected { path, rate } => {
-                    self.expected.insert(path, rate);
+                Frame::Expected { path, rate, number } => {
+                    let news = Expectation { number, rate };
+                    let known = self.expected.entry(path).or_insert(news);
+                    *known = news.max(*known);
                     // There are no more paths than that; what is said of others is no use.
                     if self.expected.len() > MOST_PATHS {
                         self.expected.pop_last();
@@ -274,17 +287,21 @@ impl Lane {
         Ok(())
     }
 
-    /// Tells the peer what a path of QUIC may carry to this end, bytes per second; nothing
-    /// any more where that is not known.
-    pub(crate) fn expect(&mut self, path: PathId, rate: Option<u64>) {
-        match rate {
-            Some(rate) => self.outgoing.told.set(Word::Expected(path, rate)),
-            None => self.outgoing.told.forget_path(path),
-        }
+    /// Tells the peer what a path of QUIC may carry to this end, bytes per second; 0 if that
+    /// is not known any more.
+    pub(crate) fn expect(&mut self, path: PathId, rate: u64) {
+        self.words += 1;
+        let word = Word::Expected(path, rate, self.words);
+        self.outgoing.told.set(word);
+    }
+
+    /// A path of QUIC has ended.
+    pub(crate) fn expect_nothing(&mut self, path: PathId) {
+        self.outgoing.told.forget_path(path);
     }
 
     /// What the peer has told of that since this was asked last.
-    pub(crate) fn expected(&mut self) -> BTreeMap<PathId, u64> {
+    pub(crate) fn expected(&mut self) -> BTreeMap<PathId, Expectation> {
         std::mem::take(&mut self.expected)
     }
 
@@ -371,11 +388,11 @@ impl Lane {
         pieces: &[Piece],
         now: Instant,
     ) -> Option<Bytes> {
-        let frames: Vec<Frame> = pieces
+        let written = pieces
             .iter()
-            .filter_map(|p| self.outgoing.copy(p))
-            .collect();
-        (!frames.is_empty()).then(|| self.datagram(path, &frames, pieces.to_vec(), now))
+            .filter_map(|p| Some((self.outgoing.copy(p)?, *p)));
+        let (frames, pieces): (Vec<Frame>, Vec<Piece>) = written.unzip();
+        (!frames.is_empty()).then(|| self.datagram(path, &frames, pieces, now))
     }
 
     /// Smoothed round-trip time and deviation of a path, once known.
@@ -396,9 +413,8 @@ impl Lane {
 
     /// A path may be dead though nothing is known to be lost there.
     pub(crate) fn doubt(&mut self, path: u32, now: Instant) {
-        if let Some(sent) = self.sent.get_mut(&path) {
-            self.outgoing.lose(sent.doubt(now));
-        }
+        let lost = self.sent.entry(path).or_default().doubt(now);
+        self.outgoing.lose(lost);
     }
 
     /// QUIC has heard of a path.
@@ -451,7 +467,7 @@ impl Lane {
     pub(crate) fn cost(&self) -> usize {
         let sent: usize = self.sent.values().map(Sent::cost).sum();
         let heard: usize = self.heard.values().map(Heard::cost).sum();
-        let expected = 32 * self.expected.len();
+        let expected = 64 * self.expected.len();
         self.outgoing.cost() + self.incoming.cost() + sent + heard + expected
     }
 }

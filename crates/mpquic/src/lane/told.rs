@@ -14,8 +14,9 @@ pub(crate) enum Word {
     CreditOfAll(u64),
     /// The same on a channel.
     Credit(u64, u64),
-    /// What a path of QUIC is expected to carry to this end, bytes per second.
-    Expected(PathId, u64),
+    /// What a path of QUIC is expected to carry to this end, bytes per second, and the
+    /// number of the word.
+    Expected(PathId, u64, u64),
 }
 
 /// What a word is of.
@@ -31,7 +32,7 @@ impl Word {
         match self {
             Self::CreditOfAll(most) => Frame::CreditOfAll { most },
             Self::Credit(channel, most) => Frame::Credit { channel, most },
-            Self::Expected(path, rate) => Frame::Expected { path, rate },
+            Self::Expected(path, rate, number) => Frame::Expected { path, rate, number },
         }
     }
 
@@ -39,13 +40,13 @@ impl Word {
         match self {
             Self::CreditOfAll(_) => Of::All,
             Self::Credit(channel, _) => Of::Channel(channel),
-            Self::Expected(path, _) => Of::Path(path),
+            Self::Expected(path, ..) => Of::Path(path),
         }
     }
 }
 
 /// Bytes of a frame, at most.
-const FRAME: usize = 1 + 8 + 8;
+const FRAME: usize = 1 + 8 + 8 + 8;
 
 /// What is to be told: the latest of each.
 #[derive(Debug, Default)]
@@ -138,7 +139,10 @@ mod tests {
         t.acked(Word::CreditOfAll(5));
         assert_eq!(t.cost(), 0);
         t.set(old);
-        let (path, other) = (PathId::from(7_u32), Word::Expected(PathId::from(7_u32), 1));
+        let (path, other) = (
+            PathId::from(7_u32),
+            Word::Expected(PathId::from(7_u32), 1, 1),
+        );
         t.set(other);
         t.forget_channel(7);
         assert_eq!(told(&mut t), Some(Piece::Word(other)));

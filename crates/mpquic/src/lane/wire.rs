@@ -9,7 +9,9 @@
 //!                   first (i) [gap (i) length (i)]*          acknowledgement
 //!          | 6      channel (i) most (i)                     credit of a channel
 //!          | 7      most (i)                                 credit of all together
-//!          | 8      path of QUIC (i) rate (i)    what it may carry to the sender of this
+//!          | 8      path of QUIC (i) rate (i) number (i)
+//!                        what it may carry to the sender of this, 0 if that is not known;
+//!                        of several the one with the greatest number holds
 //! ```
 //!
 //! (i) is a variable-length integer (RFC 9000 16), `path` the sender's number of a path,
@@ -86,6 +88,7 @@ pub(super) enum Frame {
     Expected {
         path: PathId,
         rate: u64,
+        number: u64,
     },
 }
 
@@ -180,10 +183,11 @@ impl Frame {
                 out.put_u8(7);
                 put(out, *most);
             }
-            Self::Expected { path, rate } => {
+            Self::Expected { path, rate, number } => {
                 out.put_u8(8);
                 path.encode(out);
                 put(out, *rate);
+                put(out, *number);
             }
         }
     }
@@ -231,6 +235,7 @@ impl Frame {
             8 => Self::Expected {
                 path: PathId::from(get_u32(buf)?),
                 rate: get(buf)?,
+                number: get(buf)?,
             },
             _ => return Err(Malformed("an unknown frame")),
         })
@@ -361,9 +366,10 @@ mod tests {
             ack().prop_map(Frame::Ack),
             (0..=MOST, 0..=MOST).prop_map(|(channel, most)| Frame::Credit { channel, most }),
             (0..=MOST).prop_map(|most| Frame::CreditOfAll { most }),
-            (any::<u32>(), 0..=MOST).prop_map(|(path, rate)| Frame::Expected {
+            (any::<u32>(), 0..=MOST, 0..=MOST).prop_map(|(path, rate, number)| Frame::Expected {
                 path: PathId::from(path),
                 rate,
+                number,
             }),
         ]
     }

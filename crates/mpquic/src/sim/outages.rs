@@ -74,3 +74,28 @@ fn a_silent_loss_costs_3_round_trips_and_100_ms() {
     let found = outages(Lane::Datagram, What::Silent);
     assert!(found.iter().all(|(_, wait, _)| *wait <= most), "{found:?}");
 }
+
+/// Nothing but pings is under way: the path that answers is not taken for the dead one.
+#[test]
+fn who_answers_in_a_session_that_rests_is_not_suspected() {
+    for dead in 0..3 {
+        let options = options(Lane::Datagram, "minrtt", WrrMode::Strict, "cubic");
+        let script = vec![(at(1600), dead, What::Silent(false))];
+        let app = App::new(1000);
+        let radios = accesses(30);
+        let mut world = World::new(1, &radios, &options, &[1.0; 3], script, app);
+        let mut found = false;
+        for k in 10..100 {
+            world.rest(at(100 * k));
+            for silent in world.silent() {
+                let others = silent.iter().filter(|n| **n != format!("a{dead}"));
+                // The peer's acknowledgements come on the first one: it is asked in vain until
+                // it has been told to leave another.
+                assert!(dead == 0 || others.count() == 0, "{dead} {k}: {silent:?}");
+                found |= !silent.is_empty();
+            }
+        }
+        assert!(found, "{dead}");
+        assert_eq!(world.app.wrong, None);
+    }
+}

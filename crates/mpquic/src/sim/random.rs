@@ -52,7 +52,7 @@ fn script(d: &mut Draws, accesses: usize) -> Vec<(Time, usize, What)> {
         let at = |s: f64| Time::from(Duration::from_secs_f64(s));
         let access = d.below(accesses);
         match d.below(4) {
-            3 => script.push((at(begin), access, What::Expect(d.log(1.0, 1000.0) as u32))),
+            3 => script.push((at(begin), access, What::Expect(d.log(0.5, 1000.0) as u32))),
             0 => script.push((at(begin), access, What::Move)),
             _ if access == 0 => {}
             1 => {

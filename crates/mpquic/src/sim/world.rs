@@ -94,10 +94,10 @@ fn endpoint(seed: u64) -> EndpointConfig {
     config
 }
 
-/// Of the downlink, Mbit/s.
+/// Of the downlink, Mbit/s; nothing where that is 0.
 fn expected(mbps: u32) -> Expected {
     Expected {
-        down: Some(Rate::from_mbps(mbps.into())),
+        down: (mbps > 0).then(|| Rate::from_mbps(mbps.into())),
         up: None,
     }
 }
@@ -198,6 +198,24 @@ impl World {
     /// Goes on until `end`, or until the application is done.
     pub(super) fn run(&mut self, end: Time) {
         self.go(end, |w| w.app.done());
+    }
+
+    /// Goes on until `end`, though the application may be done.
+    pub(super) fn rest(&mut self, end: Time) {
+        self.go(end, |_| false);
+    }
+
+    /// Accesses that device and proxy take for silent.
+    pub(super) fn silent(&mut self) -> [Vec<String>; 2] {
+        [&mut self.device, &mut self.proxy].map(|host| {
+            let mut names = Vec::new();
+            for handle in host.handles() {
+                let infos = host.connection(handle).map(Connection::path_infos);
+                let all = infos.into_iter().flatten().filter(|p| p.silent);
+                names.extend(all.filter_map(|p| p.access));
+            }
+            names
+        })
     }
 
     /// Packets that the proxy has taken for lost.

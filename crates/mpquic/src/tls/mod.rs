@@ -18,7 +18,7 @@ pub use identity::{Identity, certificates};
 pub use pin::Pin;
 
 /// What both ends speak above QUIC (ALPN, RFC 7301).
-pub const ALPN: &[u8] = b"braid/1";
+pub const ALPN: &[u8] = b"braid/2";
 
 /// Why there are no keys to begin with.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ mod expected;
 use std::net::IpAddr;
 
 use braid_core::AccessKind;
-use braid_core::api::{Engine, Role, SchedulerChange, WrrMode};
+use braid_core::api::{Engine, Lane, Role, SchedulerChange, WrrMode};
 use braid_mptcp::manage::Pattern;
 use braid_mptcp::manage::plan::Mesh;
 use indexmap::IndexMap;
@@ -223,8 +223,12 @@ fn check(raw: RawConfig, role: Role) -> Result<Config, Problem> {
         quic::steering(&change.change(), &before, quic.lane)
             .map_err(|what| problem(&["scheduler", "name"], what))?;
     }
-    if quic.is_some() {
+    if let Some(quic) = &quic {
         names_only(&accesses, &proxy, role)?;
+        let told = |a: &&Access| a.expected.down.is_some() && quic.lane == Lane::Stream;
+        if let Some(a) = accesses.iter().find(told) {
+            return Err(problem(&["access", &a.name, "expected"], super::NO_LANE));
+        }
     }
     Ok(Config {
         engine: raw.engine,

@@ -2,7 +2,7 @@
 
 use braid_core::api::{
     AccessAddress, AccessChange, AccessState, AccessStatus, Connection, Connections, Counters,
-    Engine, EventKind, Events, Priorities, Role, SchedulerChange, Status, Weights,
+    Engine, EventKind, Events, Lane, Priorities, Role, SchedulerChange, Status, Weights,
 };
 use braid_mpquic::{PathInfo, Session};
 use braid_mptcp::mib;
@@ -178,6 +178,13 @@ impl Api for State {
                 device
                     .enable(name, enabled)
                     .map_err(|e| DaemonError::Refused(e.to_string()))?;
+            }
+        }
+        if let Some(expected) = change.expected {
+            let refused = |why: &str| DaemonError::Refused(format!("access \"{name}\": {why}"));
+            expected.check().map_err(|e| refused(&e))?;
+            if expected.down.is_some() && self.quic.lane == Lane::Stream {
+                return Err(refused(config::NO_LANE));
             }
         }
         if change.backup.is_some() || change.expected.is_some() {

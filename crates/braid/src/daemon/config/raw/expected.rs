@@ -15,19 +15,14 @@ pub(super) struct RawExpected {
 impl RawExpected {
     pub(super) fn check(&self, role: Role, engine: Engine) -> Result<Expected, String> {
         let rate = |way: &str, text: &Option<String>| {
-            let Some(text) = text else { return Ok(None) };
-            let rate: Rate = text.parse().map_err(|e| format!("{way}: {e}"))?;
-            match rate == Rate::ZERO {
-                true => Err(format!(
-                    "{way}: a rate above 0; leave it out if it is unknown"
-                )),
-                false => Ok(Some(rate)),
-            }
+            let parsed = text.as_ref().map(|t| t.parse::<Rate>());
+            parsed.transpose().map_err(|e| format!("{way}: {e}"))
         };
         let expected = Expected {
             down: rate("down", &self.down)?,
             up: rate("up", &self.up)?,
         };
+        expected.check()?;
         match (expected.is_unknown(), role, engine) {
             (true, ..) | (false, Role::Device, Engine::Mpquic) => Ok(expected),
             (false, Role::Proxy, _) => {
