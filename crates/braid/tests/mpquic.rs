@@ -181,9 +181,21 @@ fn a_connection_goes_over_all_accesses_and_is_steered() {
             "/v1/accesses/nr",
             r#"{"expected": {"down_bps": 300000000}}"#,
         );
-        let status: AccessStatus = serde_json::from_str(&body).unwrap();
-        let down = status.expected.down.map(|r| r.as_mbps());
-        assert!(head.contains("200") && down == Some(300.0), "{body}");
+        if lane.is_empty() {
+            let status: AccessStatus = serde_json::from_str(&body).unwrap();
+            let down = status.expected.down.map(|r| r.as_mbps());
+            assert!(head.contains("200") && down == Some(300.0), "{body}");
+        } else {
+            assert!(
+                head.contains("409") && body.contains("datagram lane"),
+                "{body}"
+            );
+        }
+        let (head, body) = device.put("/v1/accesses/nr", r#"{"expected": {"up_bps": 7}}"#);
+        assert!(
+            head.contains("409") && body.contains("not from 1 kbit/s"),
+            "{body}"
+        );
         // Left out, and taken in again.
         let (head, body) = device.put("/v1/accesses/wifi", r#"{"enabled": false}"#);
         let status: AccessStatus = serde_json::from_str(&body).unwrap();
