@@ -70,13 +70,17 @@ enum Switch {
     Off,
 }
 
+/// A name, which may have a = in it, and what stands behind the last.
+fn named(text: &str) -> Option<(&str, &str)> {
+    text.rsplit_once('=').filter(|(name, _)| !name.is_empty())
+}
+
 /// `NAME=W`.
 fn weight(text: &str) -> Result<(String, f64), String> {
     let wrong = || format!("expected NAME=W with a number W, 0 or more, not \"{text}\"");
-    // A name may have a = in it, a number has none.
-    let (name, weight) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let (name, weight) = named(text).ok_or_else(wrong)?;
     let weight: f64 = weight.parse().map_err(|_| wrong())?;
-    if name.is_empty() || !weight.is_finite() || weight < 0.0 {
+    if !weight.is_finite() || weight < 0.0 {
         return Err(wrong());
     }
     Ok((name.to_owned(), weight))
@@ -85,15 +89,12 @@ fn weight(text: &str) -> Result<(String, f64), String> {
 /// `NAME=N` or `NAME=none`.
 fn priority(text: &str) -> Result<(String, Option<u16>), String> {
     let wrong = || format!("expected NAME=N with a number N, 0 to 65535, or none, not \"{text}\"");
-    let (name, number) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let (name, number) = named(text).ok_or_else(wrong)?;
     let number = match number {
         "none" => None,
         n => Some(n.parse().map_err(|_| wrong())?),
     };
-    match name.is_empty() {
-        true => Err(wrong()),
-        false => Ok((name.to_owned(), number)),
-    }
+    Ok((name.to_owned(), number))
 }
 
 /// `NAME=DOWN[/UP]` or `NAME=none`.
@@ -108,7 +109,7 @@ fn expected(text: &str) -> Result<(String, Expected), String> {
         let sound = mbps.is_finite() && mbps > 0.0;
         sound.then(|| Rate::from_mbps(mbps)).ok_or_else(wrong)
     };
-    let (name, rates) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let (name, rates) = named(text).ok_or_else(wrong)?;
     let rates = match rates.split_once('/') {
         None if rates == "none" => Expected::default(),
         None => Expected {
@@ -121,10 +122,7 @@ fn expected(text: &str) -> Result<(String, Expected), String> {
         },
     };
     rates.check()?;
-    match name.is_empty() {
-        true => Err(wrong()),
-        false => Ok((name.to_owned(), rates)),
-    }
+    Ok((name.to_owned(), rates))
 }
 
 /// How `braid set expect` takes it.

@@ -148,7 +148,7 @@ impl Controller for Gate {
             }
             let off = s.srtt.abs_diff(now.duration_since(sent));
             s.rttvar = (3 * s.rttvar + off) / 4;
-            s.idle && s.filled.is_none_or(|t| sent > t)
+            s.was_idle(Some(sent))
         });
         self.inner.on_ack(now, sent, bytes, number, idle, rtt);
     }
@@ -163,10 +163,7 @@ impl Controller for Gate {
         let (idle, newest) = self.end.shared.with(self.end.slot, |s| {
             s.in_flight = in_flight.saturating_sub(s.apart.bytes());
             s.jump = s.jump.filter(|j| !j.is_over(now));
-            (
-                s.idle && (s.filled.is_none() || s.newest > s.filled),
-                s.newest,
-            )
+            (s.was_idle(s.newest), s.newest)
         });
         if let Some(retreat) = self.retreat.take_if(|r| r.is_over(newest)) {
             retreat.tell(&mut *self.inner, now);

@@ -95,6 +95,11 @@ impl Slot {
         self.window = self.raised(window);
     }
 
+    /// Whether the controller's own window was not in full use when something left at `sent`.
+    pub(super) fn was_idle(&self, sent: Option<Instant>) -> bool {
+        self.idle && (self.filled.is_none() || sent > self.filled)
+    }
+
     /// A packet was acknowledged or lost.
     pub(super) fn landed(&mut self, number: u64, bytes: u64) {
         if !self.apart.ended(number) {

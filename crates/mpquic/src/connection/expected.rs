@@ -46,8 +46,7 @@ impl Connection {
         for (id, news) in news {
             let path = self.paths.iter_mut().find(|p| p.id == id);
             let Some(path) = path else {
-                let known = self.expected.entry(id).or_insert(news);
-                *known = news.max(*known);
+                news.join(&mut self.expected, id);
                 // Numbers of paths only grow.
                 if self.expected.len() > MOST {
                     self.expected.pop_first();

@@ -26,6 +26,8 @@ pub(super) struct Quiet {
     due: Option<Instant>,
     /// Numbers of the paths that have waited since then.
     waiting: Vec<u32>,
+    /// Those that wait now; kept for its room, as this is looked at for every burst.
+    busy: Vec<u32>,
     /// When the first path was asked, and its number.
     asked: Option<(Instant, u32)>,
     /// When the newest packet was sent that was acknowledged.
@@ -53,14 +55,15 @@ impl Quiet {
         now: Instant,
     ) -> Option<PathId> {
         let usable = || paths.iter().filter(|p| p.established && !p.held);
-        let (mut busy, mut newest, mut longest) = (Vec::new(), None, Duration::ZERO);
+        self.busy.clear();
+        let (mut newest, mut longest) = (None, Duration::ZERO);
         let mut heard = None;
         {
             let slots = shared.lock();
             for p in usable() {
                 let slot = &slots[p.slot];
                 if slot.in_flight > 0 {
-                    busy.push(p.number);
+                    self.busy.push(p.number);
                 }
                 if slot.newest > newest {
                     (newest, heard) = (slot.newest, Some(p.number));
@@ -68,39 +71,36 @@ impl Quiet {
                 longest = longest.max(slot.srtt);
             }
         }
+        let busy = &self.busy;
+        self.waiting.retain(|n| busy.contains(n));
         if newest > self.newest {
             self.newest = newest;
             if let Some((at, first)) = self.asked
                 && heard == Some(first)
                 && newest >= Some(at)
             {
-                let still = self.waiting.iter().filter(|n| busy.contains(n));
-                still
-                    .filter(|n| **n != first)
-                    .for_each(|n| lane.doubt(*n, now));
+                let others = self.waiting.iter().filter(|n| **n != first);
+                others.for_each(|n| lane.doubt(*n, now));
             }
             (self.since, self.asked) = (None, None);
         }
-        if busy.is_empty() {
+        if self.busy.is_empty() {
             (self.since, self.due, self.asked) = (None, None, None);
             return None;
         }
         if self.since.is_none() {
-            self.waiting.clone_from(&busy);
+            self.waiting.clone_from(&self.busy);
         }
-        let since = *self.since.get_or_insert(now);
-        self.waiting.retain(|n| busy.contains(n));
-        let due = since + 2 * longest + SLACK;
+        let patience = 2 * longest + SLACK;
+        let due = *self.since.get_or_insert(now) + patience;
         self.due = Some(due);
         if now < due {
             return None;
         }
-        self.since = Some(now);
-        self.due = Some(now + 2 * longest + SLACK);
-        let first = usable()
-            .filter(|p| available(p))
-            .min_by_key(|p| p.id)
-            .filter(|_| usable().filter(|p| available(p)).count() > 1)?;
+        (self.since, self.due) = (Some(now), Some(now + patience));
+        let candidates = || usable().filter(|p| available(p));
+        let first = candidates().min_by_key(|p| p.id);
+        let first = first.filter(|_| candidates().count() > 1)?;
         let all_wait = self.waiting.len() > 1 && self.waiting.contains(&first.number);
         if all_wait || self.asked.is_some_and(|(_, n)| n == first.number) {
             self.asked = None;

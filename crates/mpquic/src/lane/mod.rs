@@ -6,6 +6,7 @@
 //! where QUIC mixes paths. Acknowledgements leave on the fastest path.
 
 mod assembly;
+mod expected;
 mod heard;
 #[cfg(test)]
 mod hostile;
@@ -26,13 +27,13 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use noq_proto::{PathId, VarInt};
 
+pub(crate) use expected::Expectation;
 use heard::Heard;
 use incoming::{Incoming, WINDOW};
 use messages::MOST_MESSAGE;
 use outgoing::Outgoing;
 pub(crate) use outgoing::Piece;
 use sent::Sent;
-use told::Word;
 use wire::{Ack, Frame, HEADER, Number};
 
 /// The application's error code of a connection that is closed on a peer that does not
@@ -65,14 +66,6 @@ pub enum LaneError {
     /// It uses too many paths at a time.
     #[error("the peer uses more paths than it may")]
     ManyPaths,
-}
-
-/// What the peer expects of a path: of several words the one with the greatest number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Expectation {
-    pub(crate) number: u64,
-    /// Bytes per second; 0: not known.
-    pub(crate) rate: u64,
 }
 
 /// One end of the lane of one connection.
@@ -249,9 +242,7 @@ impl Lane {
                 Frame::Credit { channel, most } => self.outgoing.credited(channel, most),
                 Frame::CreditOfAll { most } => self.outgoing.credited_all(most),
                 Frame::Expected { path, rate, number } => {
-                    let news = Expectation { number, rate };
-                    let known = self.expected.entry(path).or_insert(news);
-                    *known = news.max(*known);
+                    Expectation { number, rate }.join(&mut self.expected, path);
                     // There are no more paths than that; what is said of others is no use.
                     if self.expected.len() > MOST_PATHS {
                         self.expected.pop_last();
@@ -285,24 +276,6 @@ impl Lane {
         self.outgoing.acked(&outcome.acked);
         self.outgoing.lose(outcome.lost);
         Ok(())
-    }
-
-    /// Tells the peer what a path of QUIC may carry to this end, bytes per second; 0 if that
-    /// is not known any more.
-    pub(crate) fn expect(&mut self, path: PathId, rate: u64) {
-        self.words += 1;
-        let word = Word::Expected(path, rate, self.words);
-        self.outgoing.told.set(word);
-    }
-
-    /// A path of QUIC has ended.
-    pub(crate) fn expect_nothing(&mut self, path: PathId) {
-        self.outgoing.told.forget_path(path);
-    }
-
-    /// What the peer has told of that since this was asked last.
-    pub(crate) fn expected(&mut self) -> BTreeMap<PathId, Expectation> {
-        std::mem::take(&mut self.expected)
     }
 
     /// Bytes that wait, and the send window: what the scheduler is shown.

@@ -196,8 +196,10 @@ impl Outgoing {
                     data.len() + STREAM_HEADER
                 }
                 Frame::Message { data, .. } => data.len() + MESSAGE_HEADER,
-                // Those of `told` are written above.
-                _ => 0,
+                Frame::Ack(_)
+                | Frame::Credit { .. }
+                | Frame::CreditOfAll { .. }
+                | Frame::Expected { .. } => 0,
             };
             frames.push(frame);
             room = room.saturating_sub(used);
