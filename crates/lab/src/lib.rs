@@ -3,6 +3,7 @@
 
 #[cfg(feature = "report")]
 pub mod campaign;
+pub mod cpu;
 pub mod error;
 pub mod report;
 pub mod run;

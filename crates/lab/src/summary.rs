@@ -133,12 +133,17 @@ pub struct CaseResult {
     /// Pieces that MPTCP sent again (`MPTcpExt.MPTCPRetrans`, both ends together).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reinjections: Option<u64>,
-    /// CPU time of the traffic processes and, in-kernel, of all softirq work, s.
+    /// CPU time of the traffic processes, s.
     pub cpu_seconds: f64,
     /// CPU time of the whole machine in the measured time, whoever used it, s;
     /// `None` on the virtual clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_cpu_seconds: Option<f64>,
+    /// CPU time of the engine's process at either end in the measured time: of Multipath
+    /// QUIC all its work, of the kernel's engines that of the path manager. `None` on the
+    /// virtual clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_cpu_seconds: Option<EngineCpu>,
     /// Late wake-ups of the emulator during this case.
     pub host: Host,
     /// Video sessions: number of stalls.
@@ -156,6 +161,22 @@ pub struct CaseResult {
     pub failed: Option<String>,
     /// Anything the reader must know: host pauses, fallback to TCP, ...
     pub notes: Vec<String>,
+}
+
+/// CPU time at either end, s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineCpu {
+    /// At the device.
+    pub device: f64,
+    /// At the proxy.
+    pub proxy: f64,
+}
+
+impl EngineCpu {
+    /// Both together.
+    pub fn sum(self) -> f64 {
+        self.device + self.proxy
+    }
 }
 
 /// One outage of an access and its end.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use braid_lab::cpu::process_seconds;
 use socket2::Socket;
 
 use super::delay::DELAYS;
@@ -11,7 +12,6 @@ use super::rates::EXCESS;
 use super::rattan::{self, Rattan};
 use super::shaper::Shaper;
 use super::{Run, shaped, unlimited};
-use crate::machine::cpu_seconds;
 use crate::pauses::Pauses;
 use crate::probe::{self, DelayError};
 use crate::report::Comparison;
@@ -140,10 +140,10 @@ fn rate(run: &mut Run<'_>, program: Option<&Path>, mbps: f64) -> Result<(Rate, f
         segments: 1,
     };
     let time = run.time(8).max(Duration::from_secs(2));
-    let (cpu, began) = (cpu_seconds(path.pid())?, Instant::now());
+    let (cpu, began) = (process_seconds(path.pid())?, Instant::now());
     let (floods, cores) = udp::run(&[path.route(flood)?], || {
         std::thread::sleep(time);
-        Ok((cpu_seconds(path.pid())? - cpu) / began.elapsed().as_secs_f64())
+        Ok((process_seconds(path.pid())? - cpu) / began.elapsed().as_secs_f64())
     })?;
     path.count(run, &floods)?;
     let (sent, got) = &floods["flood"];
@@ -156,14 +156,14 @@ fn throughput(run: &mut Run<'_>, program: Option<&Path>) -> Result<(f64, f64)> {
     let (from, to) = path.tcp()?;
     from.set_tcp_congestion(b"cubic")?;
     let end = Instant::now() + run.time(8).max(Duration::from_secs(3));
-    let (cpu, began) = (cpu_seconds(path.pid())?, Instant::now());
+    let (cpu, began) = (process_seconds(path.pid())?, Instant::now());
     let got = tcp::stream(&from, &to, |_| Ok(Instant::now() >= end))?;
     if let Path1::Braid(wire) = &path {
         run.pauses("compare", &wire.stats()?);
         run.carried += got.bytes;
         run.bad += got.bad;
     }
-    let cores = (cpu_seconds(path.pid())? - cpu) / began.elapsed().as_secs_f64();
+    let cores = (process_seconds(path.pid())? - cpu) / began.elapsed().as_secs_f64();
     Ok((got.mbps, cores))
 }
 
@@ -173,11 +173,11 @@ fn delay(run: &mut Run<'_>, program: Option<&Path>, us: u64) -> Result<(DelayErr
     let path = Path1::start(program, (None, wanted))?;
     let (from, to) = path.udp()?;
     let count = run.time(8).as_millis() as u32;
-    let (cpu, began) = (cpu_seconds(path.pid())?, Instant::now());
+    let (cpu, began) = (process_seconds(path.pid())?, Instant::now());
     let (floods, (stamps, cores)) = udp::run(&[path.route(LOAD)?], || {
         std::thread::sleep(Duration::from_millis(300));
         let stamps = probe::send_through(&from, &to, count, wanted)?;
-        let cores = (cpu_seconds(path.pid())? - cpu) / began.elapsed().as_secs_f64();
+        let cores = (process_seconds(path.pid())? - cpu) / began.elapsed().as_secs_f64();
         Ok((stamps, cores))
     })?;
     path.count(run, &floods)?;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::{Run, shaped};
-use crate::machine::cpu_seconds;
 use crate::udp::{self, Flood};
 use crate::wire::Wire;
+use braid_lab::cpu::process_seconds;
 
 /// Rate in Mbit/s, one-way delay in microseconds, datagrams per super-packet
 /// (what TCP would have at such a rate).
@@ -31,9 +31,9 @@ pub(super) fn measure(run: &mut Run<'_>) -> Result<()> {
     let time = run.time(20);
     let (floods, (cores, stats)) = udp::run(&routes, || {
         std::thread::sleep(time / 10);
-        let (cpu, from) = (cpu_seconds(wire.pid())?, std::time::Instant::now());
+        let (cpu, from) = (process_seconds(wire.pid())?, std::time::Instant::now());
         std::thread::sleep(time * 9 / 10);
-        let cores = (cpu_seconds(wire.pid())? - cpu) / from.elapsed().as_secs_f64();
+        let cores = (process_seconds(wire.pid())? - cpu) / from.elapsed().as_secs_f64();
         Ok((cores, wire.stats()?))
     })?;
     run.count(&floods);

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use braid_lab::cpu::process_seconds;
 
 use super::{Run, unlimited};
-use crate::machine::cpu_seconds;
 use crate::tcp;
 use crate::wire::Wire;
 
@@ -14,9 +14,9 @@ pub(super) fn measure(run: &mut Run<'_>) -> Result<()> {
     let (from, to) = wire.tcp(0)?;
     from.set_tcp_congestion(b"cubic")?;
     let end = Instant::now() + run.time(10).max(Duration::from_secs(3));
-    let (cpu, began) = (cpu_seconds(wire.pid())?, Instant::now());
+    let (cpu, began) = (process_seconds(wire.pid())?, Instant::now());
     let got = tcp::stream(&from, &to, |_| Ok(Instant::now() >= end))?;
-    let cores = (cpu_seconds(wire.pid())? - cpu) / began.elapsed().as_secs_f64();
+    let cores = (process_seconds(wire.pid())? - cpu) / began.elapsed().as_secs_f64();
     run.carried += got.bytes;
     run.bad += got.bad;
     run.pauses("unshaped", &wire.stats()?);

@@ -4,7 +4,7 @@
 use super::cases::{Case, Spread};
 use super::files::human_bytes;
 use super::numbers::{percent, plain, short};
-use crate::summary::CaseResult;
+use crate::summary::{CaseResult, EngineCpu};
 
 /// How a cell is coloured, where colour is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -324,7 +324,8 @@ pub(crate) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
         })
     });
     add("CPU\ns", "CPU time", 9, Right, &|c| {
-        let s = c.median(|r| Some(r.cpu_seconds))?;
+        let engine = |r: &CaseResult| r.engine_cpu_seconds.map_or(0.0, EngineCpu::sum);
+        let s = c.median(|r| Some(r.cpu_seconds + engine(r)))?;
         Some(Text::new(format!("{s:.1}")))
     });
     if out.len() == 1 {

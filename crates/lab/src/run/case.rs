@@ -10,8 +10,9 @@ use super::apps::Apps;
 use super::ends::Ends;
 use super::events::Schedule;
 use super::radio::Radio;
-use super::sampler::Sampler;
-use super::{Context, DEVICE, Progress, counted, cpu, result};
+use super::sampler::{Sampler, Used};
+use super::{Context, DEVICE, Progress, counted, result};
+use crate::cpu;
 use crate::error::LabError;
 use crate::scenario::{Case, Engine, Traffic};
 use crate::summary::{CaseResult, EventRow, TimelineRow};
@@ -140,9 +141,17 @@ impl Stage<'_, '_> {
         })
     }
 
-    /// What the machine has used; inside of a guest there is none that counts.
-    fn cpu(&self) -> Option<f64> {
-        (!self.context.simulated).then(cpu::busy_seconds).flatten()
+    /// What was used so far; inside of a guest none of it counts.
+    fn cpu(&self) -> Used {
+        if self.context.simulated {
+            return Used::default();
+        }
+        let (device, proxy) = self.ends.processes();
+        Used {
+            machine: cpu::busy_seconds(),
+            device: cpu::process_seconds(device).ok(),
+            proxy: cpu::process_seconds(proxy).ok(),
+        }
     }
 
     /// Samples and carries out events until the traffic has reported.

@@ -25,8 +25,8 @@ use crate::scenario::{self, Action, Case, Direction, Engine, PathManager};
 use crate::topology::{Access, Child, Device, Namespace, Spawn, Topology};
 
 struct End {
-    // Kept for its drop, which ends the process.
-    _child: Child,
+    /// Its drop ends the process.
+    child: Child,
     client: Client,
 }
 
@@ -259,6 +259,11 @@ impl Ends {
         all.into_iter().filter_map(note).collect()
     }
 
+    /// The processes at device and proxy.
+    pub(super) fn processes(&self) -> (i32, i32) {
+        (self.device.child.pid(), self.proxy.child.pid())
+    }
+
     /// Kernel counters of device and proxy, those that answer, by name.
     pub(super) async fn counters(&mut self) -> Vec<(&'static str, Counters)> {
         let mut all = Vec::new();
@@ -347,7 +352,7 @@ async fn start(
     .spawn()?;
     wait_ready(&mut child, &lines).await?;
     Ok(End {
-        _child: child,
+        child,
         client: Client::new(&socket),
     })
 }

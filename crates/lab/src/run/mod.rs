@@ -11,7 +11,6 @@ mod case;
 mod child;
 mod controls;
 mod counted;
-mod cpu;
 mod ends;
 mod events;
 mod expected;

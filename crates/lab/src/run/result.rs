@@ -16,7 +16,7 @@ use super::events::{Outage, Schedule};
 use super::radio::Radio;
 use super::sampler::{Sampler, data_links};
 use crate::scenario::{Case, Engine, Traffic};
-use crate::summary::{CaseResult, EventRow, Host, MediumUse, Recovery};
+use crate::summary::{CaseResult, EngineCpu, EventRow, Host, MediumUse, Recovery};
 use crate::traffic::{MOST_LISTED, TrafficReport};
 
 /// Everything that was measured.
@@ -128,7 +128,12 @@ pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult
         late_wakes: i.stats.lateness.late_wakes,
         max_late_ms: i.stats.lateness.max_wake_us / 1e3,
     };
-    r.machine_cpu_seconds = i.sampler.machine_cpu(from, to);
+    let used = i.sampler.used(from, to);
+    r.machine_cpu_seconds = used.machine;
+    r.engine_cpu_seconds = used
+        .device
+        .zip(used.proxy)
+        .map(|(device, proxy)| EngineCpu { device, proxy });
     notes(&mut r, i, receiver, sender);
     counted::add(&mut r, i.counters);
     Ok(r)

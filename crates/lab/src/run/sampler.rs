@@ -49,6 +49,16 @@ pub(super) fn count(stats: &Stats, access: &str, direction: Direction) -> Count 
         )
 }
 
+/// CPU time used so far, s, where that is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Used {
+    /// By the whole machine.
+    pub(super) machine: Option<f64>,
+    /// By the engine's process at either end.
+    pub(super) device: Option<f64>,
+    pub(super) proxy: Option<f64>,
+}
+
 /// Collects the rows of one case.
 pub(super) struct Sampler {
     case: Case,
@@ -60,8 +70,8 @@ pub(super) struct Sampler {
     /// Bytes of each bystander at each tick.
     others: Vec<BTreeMap<String, u64>>,
     busy: BTreeMap<String, (Time, f64)>,
-    /// CPU time of the machine at each tick, s.
-    cpu: Vec<Option<f64>>,
+    /// At each tick.
+    cpu: Vec<Used>,
 }
 
 impl Sampler {
@@ -78,15 +88,14 @@ impl Sampler {
         }
     }
 
-    /// Takes the counters at `t`; `weights` are those of the time until then,
-    /// `cpu` is what the machine has used, s.
+    /// Takes the counters at `t`; `weights` are those of the time until then.
     pub(super) fn tick(
         &mut self,
         t: Time,
         stats: &Stats,
         connections: Option<&Connections>,
         weights: &BTreeMap<String, f64>,
-        cpu: Option<f64>,
+        cpu: Used,
     ) {
         let direction = self.case.traffic.direction();
         let t_s = t.since(self.start).as_secs_f64();
@@ -199,14 +208,23 @@ impl Sampler {
             .collect()
     }
 
-    /// CPU time of the machine between two times, s, from the nearest ticks.
-    pub(super) fn machine_cpu(&self, from: Time, to: Time) -> Option<f64> {
-        let (first, last) = self.ticks(from, to)?;
+    /// CPU time between two times, from the nearest ticks.
+    pub(super) fn used(&self, from: Time, to: Time) -> Used {
+        let Some((first, last)) = self.ticks(from, to) else {
+            return Used::default();
+        };
         let first = first.unwrap_or(0);
         let ticks = self.counts[last].0.since(self.counts[first].0);
-        let used = (*self.cpu.get(last)?)? - (*self.cpu.get(first)?)?;
         let of = to.since(from).as_secs_f64() / ticks.as_secs_f64();
-        Some(used * of).filter(|s| s.is_finite())
+        let between = |part: fn(&Used) -> Option<f64>| {
+            let used = part(&self.cpu[last])? - part(&self.cpu[first])?;
+            Some(used * of).filter(|s| s.is_finite())
+        };
+        Used {
+            machine: between(|u| u.machine),
+            device: between(|u| u.device),
+            proxy: between(|u| u.proxy),
+        }
     }
 
     pub(super) fn into_rows(self) -> Vec<TimelineRow> {

@@ -35,7 +35,7 @@ pub use diagnostic::Diagnostic;
 pub(crate) use diagnostic::{Problem, nearest};
 use files::Files;
 pub(crate) use network::queued;
-pub use shipped::{Shipped, shipped};
+pub use shipped::{Shipped, find_trace as shipped_trace, shipped};
 pub use source::Source;
 #[cfg(feature = "report")]
 pub(crate) use text::Text;

@@ -70,7 +70,8 @@ pub(super) fn find(name: &str) -> Option<&'static Shipped> {
     SHIPPED.iter().find(|s| s.name == name)
 }
 
-pub(super) fn find_trace(path: &str) -> Option<&'static [u8]> {
+/// The trace that a shipped scenario names so.
+pub fn find_trace(path: &str) -> Option<&'static [u8]> {
     TRACES.iter().find(|t| t.0 == path).map(|t| t.1)
 }
 
