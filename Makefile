@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(BUILD)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
 BRAID := $(CARGO_TARGET_DIR)/release/braid
 
 .PHONY: help demo test lint build kernel guest soak soak-kernel setup bench bench-long \
-  bench-recovery bench-weights bench-cost bench-lab bench-downloads install clean picture
+  bench-recovery bench-weights bench-cost bench-lab bench-mpquic bench-downloads install clean picture
 
 help:
 	@echo 'make demo      install what is missing, build, run the main scenario, show table and report'
@@ -15,11 +15,13 @@ help:
 	@echo 'make guest     build what runs in it'
 	@echo 'make soak-kernel     10,000 random transfers under every scheduler in that kernel'
 	@echo 'make soak            100 runs of 20 s on this kernel: does one collapse?'
+	@echo '                     and 1,000 interruptions of Multipath QUIC in simulated time'
 	@echo 'make bench           the emulator, and recovery, against their bars'
 	@echo 'make bench-recovery  200 outages of each access and sort'
 	@echo 'make bench-weights   weights, ten times each'
 	@echo 'make bench-cost      what weights cost in processor time'
 	@echo 'make bench-lab       MPTCP over the scenarios'
+	@echo 'make bench-mpquic    Multipath QUIC: rates, shares, outages, latency'
 	@echo '                     (all of these write into docs/performance.md; what was cut off goes on)'
 	@echo 'make install   install braid to PREFIX (/usr/local)'
 	@echo 'make lint | build | setup | picture | clean'
@@ -87,7 +89,12 @@ RUNS := out/bench
 bench-recovery bench-weights bench-cost: bench-%: build
 	$(BENCH) $* --braid $(BRAID) --runs $(RUNS) $(ARGS)
 soak: build
+	cargo test --locked --release -p braid-mpquic --lib -- --ignored
 	$(BENCH) soak --braid $(BRAID) --runs $(RUNS) $(ARGS)
+
+# On the real clock one path and `static`, all else on the virtual one.
+bench-mpquic: build guest kernel
+	$(BENCH) mpquic --braid $(BRAID) --runs $(RUNS) $(ARGS)
 
 # Tables 4 and 5 of paper 003, on the virtual clock: an hour and a half on two cores.
 bench-downloads: build guest kernel

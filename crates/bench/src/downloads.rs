@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use braid_lab::report::RunFiles;
 use braid_lab::report::cases::{Case, cases};
-use braid_lab::summary::CaseResult;
+use braid_lab::summary::{CaseResult, Summary};
 use clap::Args;
+use indexmap::IndexMap;
 
 use crate::report;
 
 /// From campaigns to tables of means.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Folders of campaigns, each NAME=FOLDER.
+    /// Folders of campaigns, each NAME=FOLDER; those of one name make one table.
     #[arg(required = true, value_parser = named)]
     campaigns: Vec<(String, PathBuf)>,
     /// The page that the tables go into, between `<!-- bench:downloads -->` comments.
@@ -30,16 +31,22 @@ fn named(text: &str) -> Result<(String, PathBuf), String> {
 
 /// Writes the tables; false if a case of them failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
+    let mut tables: IndexMap<&str, Vec<Summary>> = IndexMap::new();
+    for (name, folder) in &options.campaigns {
+        let files = RunFiles::read(&folder.join("result"))
+            .with_context(|| format!("read what the campaign in {} came to", folder.display()))?;
+        tables.entry(name).or_default().push(files.summary);
+    }
     let mut text = String::new();
     let mut good = true;
-    for (name, folder) in &options.campaigns {
-        let dir = folder.join("result");
-        let files = RunFiles::read(&dir)
-            .with_context(|| format!("read what the campaign in {} came to", folder.display()))?;
-        let summary = files.summary;
-        good &= summary.cases.iter().all(|c| c.failed.is_none());
-        text.push_str(&format!("\n{name} (Linux {}):\n\n", summary.kernel));
-        text.push_str(&table(&cases(&summary))?);
+    for (name, summaries) in &tables {
+        let runs = summaries.iter().flat_map(|s| &s.cases);
+        good &= runs.clone().all(|c| c.failed.is_none());
+        let mut kernels: Vec<&str> = summaries.iter().map(|s| s.kernel.as_str()).collect();
+        kernels.dedup();
+        text.push_str(&format!("\n{name} (Linux {}):\n\n", kernels.join(", ")));
+        let all: Vec<Case<'_>> = summaries.iter().flat_map(cases).collect();
+        text.push_str(&table(&all)?);
     }
     print!("{text}");
     report::write_section(&options.page, "bench:downloads", &text)?;
@@ -89,8 +96,6 @@ fn table(all: &[Case<'_>]) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use braid_lab::summary::Summary;
-
     use super::*;
 
     #[test]

@@ -2,16 +2,20 @@
 
 mod clock;
 mod downloads;
+mod figures;
 mod host;
 mod lab;
 mod machine;
+mod mpquic;
 mod mptcp;
 mod pattern;
 mod pauses;
 mod probe;
 mod radio;
 mod report;
+mod runs;
 mod tcp;
+mod text;
 mod udp;
 mod wire;
 
@@ -45,6 +49,8 @@ enum What {
     Weights(mptcp::weights::Options),
     /// What weights cost in processor time; takes root.
     Cost(mptcp::cost::Options),
+    /// Multipath QUIC; on the real clock takes root, and a machine that does nothing else.
+    Mpquic(mpquic::Options),
     /// The emulator itself, started by the benchmark.
     #[command(name = "__radio", hide = true)]
     Emulator {
@@ -63,6 +69,7 @@ fn main() -> ExitCode {
         What::Recovery(options) => mptcp::recovery::run(&options),
         What::Soak(options) => mptcp::soak::run(&options),
         What::Weights(options) => mptcp::weights::run(&options),
+        What::Mpquic(options) => mpquic::run(&options),
         What::Cost(options) => mptcp::cost::run(&options),
         What::Emulator { config, control } => emulate(&config, &control).map(|()| true),
     };

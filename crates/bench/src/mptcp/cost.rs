@@ -8,10 +8,11 @@ use braid_lab::summary::CaseResult;
 use clap::Args;
 use toml::{Table, Value};
 
-use super::figures::{median_interval, show};
-use super::runs::{RunArgs, Runs};
-use super::{text, weights_plan};
+use super::weights_plan;
+use crate::figures::{median_interval, show};
 use crate::report::{Comparison, Report};
+use crate::runs::{RunArgs, Runs};
+use crate::text;
 
 /// How to measure.
 #[derive(Debug, Args)]

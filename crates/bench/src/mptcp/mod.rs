@@ -1,12 +1,9 @@
 //! MPTCP on this machine's kernel against its bars, by runs of the lab.
 
 pub(crate) mod cost;
-mod figures;
 pub(crate) mod recovery;
-mod runs;
 pub(crate) mod soak;
-mod soak_plan;
-mod steps;
-mod text;
+pub(crate) mod soak_plan;
+pub(crate) mod steps;
 pub(crate) mod weights;
-mod weights_plan;
+pub(crate) mod weights_plan;

@@ -8,11 +8,11 @@ use braid_lab::summary::Recovery;
 use clap::Args;
 use toml::Table;
 
-use super::figures::{Worst, show};
-use super::runs::{RunArgs, Runs};
-use super::text;
 use super::weights_plan::{MODES, capacities};
+use crate::figures::{Worst, show};
 use crate::report::{Comparison, Report};
+use crate::runs::{RunArgs, Runs};
+use crate::text;
 
 /// How to measure.
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ const EVERY: Duration = Duration::from_millis(2200);
 /// Until the connection has settled.
 const BEGIN: Duration = Duration::from_secs(4);
 /// Gaps that are shorter are not listed one by one.
-const LEAST_GAP_MS: f64 = 50.0;
+pub(crate) const LEAST_GAP_MS: f64 = 50.0;
 
 /// A sort of outage, and its bars at p95, ms.
 struct Sort {
@@ -197,6 +197,16 @@ fn judge(
 
 /// Case `braid` of scenario `recovery`, with `count` outages of each access.
 fn scenario(set: &str, scheduler: &Scheduler, count: u32, seed: u32) -> Result<String> {
+    let mut table = outages(set, count, seed)?;
+    let mut keys = Table::new();
+    keys.insert("path_manager".into(), "braid".into());
+    keys.extend((scheduler.keys)()?);
+    text::push(&mut table, "case", text::mptcp("braid", keys));
+    text::to_text(&table)
+}
+
+/// Scenario `recovery` with `count` outages of each access, and no case.
+pub(crate) fn outages(set: &str, count: u32, seed: u32) -> Result<Table> {
     let mut table = text::accesses_of("recovery", &format!("recovery-{set}"))?;
     table.insert("seed".into(), i64::from(seed).into());
     let steps = count * PAPER.len() as u32;
@@ -216,11 +226,7 @@ fn scenario(set: &str, scheduler: &Scheduler, count: u32, seed: u32) -> Result<S
             text::push(&mut table, "event", event);
         }
     }
-    let mut keys = Table::new();
-    keys.insert("path_manager".into(), "braid".into());
-    keys.extend((scheduler.keys)()?);
-    text::push(&mut table, "case", text::mptcp("braid", keys));
-    text::to_text(&table)
+    Ok(table)
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use braid_core::stats::median;
 use braid_lab::summary::CaseResult;
 use clap::Args;
 
-use super::figures::show;
-use super::runs::{RunArgs, Runs};
 use super::soak_plan::{CLASSES, Class, PER_CLASS, classes, congestion_controls, pairs};
-use super::text;
+use crate::figures::show;
 use crate::report::{Comparison, Report};
+use crate::runs::{RunArgs, Runs};
+use crate::text;
 
 /// How to measure.
 #[derive(Debug, Args)]

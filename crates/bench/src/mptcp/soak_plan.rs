@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use toml::{Table, Value};
 
-use super::text;
+use crate::text;
 
 /// Runs of each class.
 pub(crate) const PER_CLASS: u32 = 5;

@@ -9,15 +9,16 @@ use braid_core::stats::median;
 use braid_lab::summary::CaseResult;
 use clap::Args;
 
-use super::figures::show;
-use super::runs::{RunArgs, Runs};
+use super::soak_plan;
 use super::steps::{Kept, Off, Step, bound, evaluate};
 use super::weights_plan::{
     BY_CAPACITY, MODES, RATIOS, SENT_MBPS, capacities, changed, constant, limited, named, pair,
     ratio, steps, sweep,
 };
-use super::{soak_plan, text};
+use crate::figures::show;
 use crate::report::{Comparison, Report};
+use crate::runs::{RunArgs, Runs};
+use crate::text;
 
 /// How to measure.
 #[derive(Debug, Args)]

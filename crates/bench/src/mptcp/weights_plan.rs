@@ -8,7 +8,7 @@ use braid_lab::scenario::Action;
 use toml::Table;
 
 use super::steps::Step;
-use super::text;
+use crate::text;
 
 /// The congestion control of plain TCP and of stock MPTCP beside weights.
 const CC: &str = "cubic";

@@ -73,14 +73,19 @@ pub(crate) fn push(table: &mut Table, array: &str, entry: Table) {
     }
 }
 
-/// A case of MPTCP.
-pub(crate) fn mptcp(name: &str, keys: Table) -> Table {
+/// A case that sends as much as it can.
+pub(crate) fn bulk(name: &str, engine: &str, keys: Table) -> Table {
     let mut case = Table::new();
     case.insert("name".into(), name.into());
-    case.insert("engine".into(), "mptcp".into());
+    case.insert("engine".into(), engine.into());
     case.insert("traffic".into(), "bulk".into());
     case.extend(keys);
     case
+}
+
+/// Such a case of MPTCP.
+pub(crate) fn mptcp(name: &str, keys: Table) -> Table {
+    bulk(name, "mptcp", keys)
 }
 
 /// Weighted round robin.
@@ -105,15 +110,15 @@ pub(crate) fn to_text(table: &Table) -> Result<String> {
     toml::to_string(table).context("write a scenario")
 }
 
-/// Reads a scenario as the lab does.
+/// Reads a scenario without files of its own as the lab does.
 pub(crate) fn parse(text: &str) -> Result<Scenario> {
-    Scenario::parse(
-        text,
-        Path::new("bench.toml"),
-        Path::new("."),
-        &Overrides::default(),
-    )
-    .map_err(|d| anyhow::anyhow!("{d}"))
+    parse_in(Path::new("."), text)
+}
+
+/// Reads a scenario whose files are in `dir`.
+pub(crate) fn parse_in(dir: &Path, text: &str) -> Result<Scenario> {
+    Scenario::parse(text, Path::new("bench.toml"), dir, &Overrides::default())
+        .map_err(|d| anyhow::anyhow!("{d}"))
 }
 
 /// Name and downlink rate (Mbit/s, IP layer) of the accesses of the first case.

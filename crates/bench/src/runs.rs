@@ -14,9 +14,9 @@ use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::text;
 use crate::machine;
 use crate::report::{Report, write_section};
+use crate::text;
 
 /// Where runs are kept, and what is measured.
 #[derive(Debug, Args)]
@@ -44,6 +44,8 @@ pub(crate) struct Runs {
     again: bool,
     braid: PathBuf,
     docs: PathBuf,
+    /// Of `braid lab run`.
+    flags: Vec<String>,
     done: usize,
     /// Before the first run that was made now.
     load: Option<f64>,
@@ -84,17 +86,33 @@ impl Runs {
             again: args.again,
             braid,
             docs: args.docs.clone(),
+            flags: Vec::new(),
             done: 0,
             load: None,
             seen: Seen::default(),
         })
     }
 
+    /// Flags of `braid lab run` from now on; their runs need names of their own.
+    pub(crate) fn with(&mut self, flags: &[&str]) {
+        self.flags = flags.iter().map(|f| (*f).to_owned()).collect();
+    }
+
+    /// Puts a file that scenarios name beside them.
+    pub(crate) fn bring(&self, name: &str, content: &[u8]) -> Result<()> {
+        let path = self.dir.join(name);
+        if let Some(dir) = path.parent() {
+            fs::create_dir_all(dir)
+                .with_context(|| format!("make the folder {}", dir.display()))?;
+        }
+        fs::write(&path, content).with_context(|| format!("write {}", path.display()))
+    }
+
     /// The files of a run of this scenario, each case once: those that there
     /// are, or of a new run.
     pub(crate) fn piece(&mut self, name: &str, scenario: &str, of: usize) -> Result<RunFiles> {
         self.done += 1;
-        let cases = text::parse(scenario)?.cases.len();
+        let cases = text::parse_in(&self.dir, scenario)?.cases.len();
         let dir = self.dir.join(name);
         let whole = |f: &RunFiles| f.scenario == scenario && f.summary.cases.len() == cases;
         let kept = (!self.again)
@@ -113,7 +131,7 @@ impl Runs {
                 let file = self.dir.join(format!("{name}.toml"));
                 fs::write(&file, scenario)
                     .with_context(|| format!("write the scenario {}", file.display()))?;
-                lab_run(&self.braid, &file, &dir)?;
+                lab_run(&self.braid, &file, &dir, &self.flags)?;
                 RunFiles::read(&dir).with_context(|| format!("read the run {}", dir.display()))?
             }
         };
@@ -230,8 +248,8 @@ fn older(a: &Path, b: &Path) -> bool {
     matches!((time(a), time(b)), (Some(a), Some(b)) if a < b)
 }
 
-/// `braid lab run FILE --out DIR`. A case that failed is a result too.
-fn lab_run(braid: &Path, file: &Path, out: &Path) -> Result<()> {
+/// `braid lab run FILE --out DIR FLAGS`. A case that failed is a result too.
+fn lab_run(braid: &Path, file: &Path, out: &Path, flags: &[String]) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -250,6 +268,7 @@ fn lab_run(braid: &Path, file: &Path, out: &Path) -> Result<()> {
             .arg(file)
             .arg("--out")
             .arg(out)
+            .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
