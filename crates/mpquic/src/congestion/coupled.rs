@@ -32,8 +32,10 @@ pub(crate) struct Coupled {
 #[derive(Clone, Copy, Debug)]
 struct Delay {
     began: Instant,
-    sum: f64,
-    samples: u32,
+    /// Of round-trip times. The draft takes the mean, which also counts what packets wait for
+    /// in bursts, for one acknowledgement of many, and for a busy processor; the least is the
+    /// queue that stands, as Linux's TCP Vegas measures it.
+    least: Duration,
 }
 
 impl std::fmt::Debug for Coupled {
@@ -95,21 +97,21 @@ impl Coupled {
         Some((known.into_iter().map(|(_, f)| f).collect(), me))
     }
 
-    /// Counts a round-trip time; at the end of a round, has the rule act.
-    fn count_delay(&mut self, now: Instant, sent: Instant) {
+    /// Counts a round-trip time; at the end of a round, has the rule act. `smoothed` is
+    /// without what acknowledgements wait for at the peer.
+    fn count_delay(&mut self, now: Instant, sent: Instant, smoothed: Duration) {
         let sample = now.duration_since(sent);
         self.min_rtt = self.min_rtt.min(sample);
+        let sample = sample.min(smoothed).max(self.min_rtt);
         let round = self.delay.get_or_insert(Delay {
             began: now,
-            sum: 0.0,
-            samples: 0,
+            least: sample,
         });
-        round.sum += sample.as_secs_f64();
-        round.samples += 1;
+        round.least = round.least.min(sample);
         if sent < round.began {
             return;
         }
-        let mean = round.sum / f64::from(round.samples);
+        let rtt = round.least.as_secs_f64();
         self.delay = None;
         let base_rtt = self.min_rtt.as_secs_f64();
         let Some((paths, me)) = self.paths().filter(|_| base_rtt > 0.0) else {
@@ -124,7 +126,7 @@ impl Coupled {
                 rate: self.rate,
             },
             base_rtt,
-            rtt: mean.max(base_rtt),
+            rtt,
         };
         if let Some(after) = self.rule.end_of_round(&paths, me, &round) {
             self.window = Window::resumed(after.window, after.ssthresh);
@@ -143,13 +145,13 @@ impl Controller for Coupled {
         bytes: u64,
         _number: u64,
         app_limited: bool,
-        _rtt: &RttEstimator,
+        rtt: &RttEstimator,
     ) {
         self.interval.on_ack(bytes);
         if app_limited || sent <= self.recovered {
             return;
         }
-        self.count_delay(now, sent);
+        self.count_delay(now, sent, rtt.get());
         if let Some((paths, me)) = self.paths() {
             let packets = bytes as f64 / self.mtu;
             self.window.on_ack(self.rule, &paths, me, packets);

@@ -79,7 +79,14 @@ impl Connection {
                 self.set_gates(Open::None);
                 return self.quic.poll_transmit(now, BURST, buf);
             }
-            if self.outbox.stirred {
+            if self.outbox.waiting.is_empty() && self.first_acknowledge(now) {
+                self.enqueue();
+                continue;
+            }
+            // An acknowledgement of the lane takes along what QUIC has to say; before it, QUIC's
+            // own would leave on its first path, however slow that is.
+            let soon = self.lane.as_ref().is_some_and(|l| l.will_acknowledge(now));
+            if self.outbox.stirred && !soon {
                 self.set_gates(Open::All);
                 if let Some(transmit) = self.quic.poll_transmit(now, BURST, buf) {
                     return Some(transmit);
@@ -96,9 +103,9 @@ impl Connection {
     /// Sends what is in QUIC's queue.
     fn queued(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         let (number, count) = self.outbox.queued?;
-        // Where nothing comes back, they would hold up all others.
+        // Where nothing comes back, or QUIC sends no data any more, they would hold up all others.
         let mut all = self.paths.iter();
-        let path = all.position(|p| p.number == number && !p.held);
+        let path = all.position(|p| p.number == number && !p.held && self.takes_data(p));
         self.set_gates(path.map_or(Open::All, Open::Only));
         self.exempt(path.filter(|_| self.outbox.exempt));
         let most = NonZeroUsize::new(count.min(BURST.get())).unwrap_or(NonZeroUsize::MIN);
@@ -108,6 +115,12 @@ impl Connection {
             self.outbox.queued = None;
         }
         transmit
+    }
+
+    /// Whether QUIC sends data there: on backups only where all are.
+    fn takes_data(&self, path: &Path) -> bool {
+        let available = |p: &Path| self.quic.path_status(p.id) == Ok(PathStatus::Available);
+        available(path) || !self.paths.iter().any(|p| p.established && available(p))
     }
 
     fn exempt(&mut self, path: Option<usize>) {
@@ -162,8 +175,18 @@ impl Connection {
         true
     }
 
-    /// On the fastest path, and now and then a copy on the next: who only acknowledges does
-    /// not notice that a path is dead.
+    /// Before anything else that waits.
+    fn first_acknowledge(&mut self, now: Instant) -> bool {
+        if !self.lane.as_ref().is_some_and(|l| l.ack_due(now)) {
+            return false;
+        }
+        self.look(now);
+        let room = self.quic.datagrams().max_size();
+        room.is_some_and(|room| self.acknowledge(room, now))
+    }
+
+    /// On the fastest path, and now and then on the next before it: who only acknowledges does
+    /// not notice that a path is dead, and QUIC's own acknowledgements go with the first.
     fn acknowledge(&mut self, room: usize, now: Instant) -> bool {
         let Some(lane) = self.lane.as_mut().filter(|l| l.ack_due(now)) else {
             return false;
@@ -171,11 +194,15 @@ impl Connection {
         let usable = self.views.iter().filter(|v| v.usable);
         let mut paths: Vec<_> = usable.collect();
         paths.sort_by_key(|v| (v.backup, v.srtt.is_zero(), v.srtt));
+        // On a backup nothing leaves as long as there is another.
+        let others = paths.iter().filter(|v| !v.backup).count();
+        paths.truncate(others.max(1));
         let copied = self.outbox.copied;
         let again = copied.is_none_or(|t| now >= t + COPY_EVERY);
         paths.truncate(if again { 2 } else { 1 });
         if again {
             self.outbox.copied = Some(now);
+            paths.reverse();
         }
         if paths.is_empty() {
             return false;

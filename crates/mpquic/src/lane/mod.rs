@@ -5,6 +5,7 @@
 //! acknowledgements, round-trip times, loss and order are those of this lane, per path
 //! where QUIC mixes paths. Acknowledgements leave on the fastest path.
 
+mod acknowledge;
 mod assembly;
 mod expected;
 mod heard;
@@ -27,8 +28,8 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use noq_proto::{PathId, VarInt};
 
+use acknowledge::Acknowledger;
 pub(crate) use expected::Expectation;
-use heard::Heard;
 use incoming::{Incoming, WINDOW};
 use messages::MOST_MESSAGE;
 use outgoing::Outgoing;
@@ -41,16 +42,6 @@ use wire::{Ack, Frame, HEADER, Number};
 pub(crate) const PROTOCOL_ERROR: VarInt = VarInt::from_u32(0x10);
 /// More paths of the peer than this are not listened to at a time.
 const MOST_PATHS: usize = 256;
-/// A path on which nothing came for so long has ended, and another may take its place: as
-/// long as QUIC keeps a connection of which it hears nothing.
-const PATH_ENDED: Duration = Duration::from_secs(30);
-/// Datagrams after which one is acknowledged with.
-const ACK_EVERY: u32 = 20;
-/// When what found no room is tried again.
-const DEFER: Duration = Duration::from_millis(1);
-/// How long an acknowledgement waits for more to acknowledge.
-const ACK_WAIT: Duration = Duration::from_millis(2);
-
 /// The peer does not keep to the lane's protocol: the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LaneError {
@@ -74,7 +65,7 @@ pub struct Lane {
     outgoing: Outgoing,
     incoming: Incoming,
     sent: BTreeMap<u32, Sent>,
-    heard: BTreeMap<u32, Heard>,
+    acks: Acknowledger,
     /// Channels that nobody reads any more.
     abandoned: BTreeSet<u64>,
     /// What the peer expects of paths of QUIC since it was asked for, bytes per second.
@@ -83,9 +74,6 @@ pub struct Lane {
     words: u64,
     /// The greatest number of a path that there has been.
     newest: Option<u32>,
-    /// Numbered datagrams since the last acknowledgement.
-    unacked: u32,
-    ack_at: Option<Instant>,
     clock: Instant,
 }
 
@@ -95,13 +83,11 @@ impl Lane {
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
             sent: BTreeMap::new(),
-            heard: BTreeMap::new(),
+            acks: Acknowledger::default(),
             abandoned: BTreeSet::new(),
             expected: BTreeMap::new(),
             words: 0,
             newest: None,
-            unacked: 0,
-            ack_at: None,
             clock: now,
         }
     }
@@ -198,22 +184,11 @@ impl Lane {
     /// A datagram has arrived.
     pub(crate) fn receive(&mut self, data: Bytes, now: Instant) -> Result<(), LaneError> {
         let (number, frames) = wire::read(data)?;
-        if let Some(n) = number {
-            if !self.heard.contains_key(&n.path) && self.heard.len() >= MOST_PATHS {
-                self.forget_ended(now)?;
-            }
-            let news = self.heard.entry(n.path).or_default().take(n.sequence, now);
-            let Some(in_order) = news else {
-                // It came twice.
-                return Ok(());
-            };
-            self.unacked += 1;
-            let wait = match in_order && self.unacked < ACK_EVERY {
-                true => ACK_WAIT,
-                false => Duration::ZERO,
-            };
-            let at = now + wait;
-            self.ack_at = Some(self.ack_at.map_or(at, |t| t.min(at)));
+        if let Some(n) = number
+            && !self.acks.take(n, now)?
+        {
+            // It came twice.
+            return Ok(());
         }
         for frame in frames {
             match frame {
@@ -253,16 +228,6 @@ impl Lane {
         Ok(())
     }
 
-    /// Makes room for another path of the peer.
-    fn forget_ended(&mut self, now: Instant) -> Result<(), LaneError> {
-        let ended = |h: &Heard| h.latest().is_none_or(|at| at + PATH_ENDED <= now);
-        self.heard.retain(|_, h| !ended(h));
-        match self.heard.len() < MOST_PATHS {
-            true => Ok(()),
-            false => Err(LaneError::ManyPaths),
-        }
-    }
-
     fn acked(&mut self, ack: &Ack, now: Instant) -> Result<(), LaneError> {
         let clock = wire::micros(self.clock, now);
         if self.newest.is_none_or(|n| n < ack.path) {
@@ -285,28 +250,17 @@ impl Lane {
 
     /// Whether an acknowledgement is due.
     pub(crate) fn ack_due(&self, now: Instant) -> bool {
-        self.ack_at.is_some_and(|t| t <= now)
+        self.acks.at().is_some_and(|t| t <= now)
+    }
+
+    /// Whether one is not due yet, but soon.
+    pub(crate) fn will_acknowledge(&self, now: Instant) -> bool {
+        self.acks.at().is_some_and(|t| t > now)
     }
 
     /// A datagram of at most `room` bytes that acknowledges.
     pub(crate) fn write_ack(&mut self, room: usize, now: Instant) -> Option<Bytes> {
-        (self.unacked, self.ack_at) = (0, None);
-        let mut out = BytesMut::with_capacity(room);
-        wire::begin(None, &mut out);
-        let empty = out.len();
-        for (path, heard) in &mut self.heard {
-            let Some(ack) = heard.ack(*path, self.clock, now) else {
-                continue;
-            };
-            let before = out.len();
-            Frame::Ack(ack).write(&mut out);
-            if out.len() > room {
-                out.truncate(before);
-                heard.again();
-                self.ack_at = Some(now);
-            }
-        }
-        (out.len() > empty).then(|| out.freeze())
+        self.acks.write(room, self.clock, now)
     }
 
     fn datagram(&mut self, path: u32, frames: &[Frame], pieces: Vec<Piece>, now: Instant) -> Bytes {
@@ -413,14 +367,14 @@ impl Lane {
 
     /// An acknowledgement cannot be sent now, for want of room: it is tried again soon.
     pub(crate) fn defer(&mut self, now: Instant) {
-        self.ack_at = self.ack_at.map(|t| if t <= now { now + DEFER } else { t });
+        self.acks.defer(now);
     }
 
     /// When [`Lane::tick`] or an acknowledgement is wanted.
     pub(crate) fn due(&self) -> Option<Instant> {
         let paths = self.sent.values().filter_map(Sent::due);
         paths
-            .chain(self.ack_at)
+            .chain(self.acks.at())
             .chain(self.incoming.messages.due())
             .min()
     }
@@ -439,8 +393,7 @@ impl Lane {
     #[cfg(test)]
     pub(crate) fn cost(&self) -> usize {
         let sent: usize = self.sent.values().map(Sent::cost).sum();
-        let heard: usize = self.heard.values().map(Heard::cost).sum();
         let expected = 64 * self.expected.len();
-        self.outgoing.cost() + self.incoming.cost() + sent + heard + expected
+        self.outgoing.cost() + self.incoming.cost() + sent + self.acks.cost() + expected
     }
 }

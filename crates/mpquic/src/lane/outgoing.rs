@@ -1,7 +1,9 @@
 //! What is to be sent on the datagram lane: streams, until acknowledged, and messages,
 //! until they have left.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod messages;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 
 use bytes::Bytes;
@@ -11,11 +13,10 @@ use super::over::Over;
 use super::stream::Stream;
 use super::told::{Told, Word};
 use super::wire::{Frame, MESSAGE_HEADER, STREAM_HEADER};
+use messages::Messages;
 
 /// Bytes of one stream that may wait for acknowledgement.
 const STREAM_BUFFER: u64 = 64 << 20;
-/// Bytes of messages that may wait to leave.
-const MESSAGE_BUFFER: usize = 1 << 20;
 /// A piece of stream data is not made shorter than this to fit in behind another.
 const LEAST: usize = 64;
 
@@ -33,14 +34,6 @@ pub(crate) enum Piece {
     Word(Word),
 }
 
-#[derive(Debug)]
-struct Message {
-    number: u64,
-    ordered: bool,
-    data: Bytes,
-    sent: usize,
-}
-
 /// Everything that is to be sent.
 #[derive(Debug)]
 pub(super) struct Outgoing {
@@ -53,9 +46,7 @@ pub(super) struct Outgoing {
     sent: u64,
     acked: u64,
     most: u64,
-    messages: VecDeque<Message>,
-    message_bytes: usize,
-    next_message: u64,
+    messages: Messages,
     /// Pieces that were lost, in order.
     again: BTreeSet<Piece>,
     /// Bytes of them.
@@ -72,9 +63,7 @@ impl Default for Outgoing {
             sent: 0,
             acked: 0,
             most: ALL_WINDOW,
-            messages: VecDeque::new(),
-            message_bytes: 0,
-            next_message: 0,
+            messages: Messages::default(),
             again: BTreeSet::new(),
             again_bytes: 0,
             told: Told::default(),
@@ -125,18 +114,7 @@ impl Outgoing {
 
     /// Takes a message; false if there is no room for it now.
     pub(super) fn message(&mut self, data: Bytes, ordered: bool) -> bool {
-        if data.is_empty() || self.message_bytes + data.len() > MESSAGE_BUFFER {
-            return false;
-        }
-        self.message_bytes += data.len();
-        self.messages.push_back(Message {
-            number: self.next_message,
-            ordered,
-            data,
-            sent: 0,
-        });
-        self.next_message += 1;
-        true
+        self.messages.push(data, ordered)
     }
 
     /// The peer takes this much.
@@ -156,7 +134,7 @@ impl Outgoing {
         let fresh: u64 = self.streams.values().map(Stream::fresh).sum();
         let fins = self.streams.values().filter(|s| s.wants_fin()).count();
         let small = (fins + self.told.waiting()) as u64;
-        fresh.min(self.most - self.sent) + self.again_bytes + small + self.message_bytes as u64
+        fresh.min(self.most - self.sent) + self.again_bytes + small + self.messages.bytes() as u64
     }
 
     /// Bytes from the first that is not acknowledged to the last that the peer takes.
@@ -177,7 +155,7 @@ impl Outgoing {
         }
         while let Some(frame) = self
             .lost(room)
-            .or_else(|| self.part(room))
+            .or_else(|| self.messages.part(room))
             .or_else(|| self.fresh(room))
         {
             let used = match &frame {
@@ -251,30 +229,6 @@ impl Outgoing {
                 data,
             });
         }
-    }
-
-    /// The next part of the oldest message.
-    fn part(&mut self, room: usize) -> Option<Frame> {
-        let fits = room.checked_sub(MESSAGE_HEADER)?;
-        let m = self.messages.front_mut()?;
-        let left = m.data.len() - m.sent;
-        if left > fits && fits < LEAST {
-            return None;
-        }
-        let n = left.min(fits);
-        let frame = Frame::Message {
-            number: m.number,
-            total: m.data.len() as u32,
-            offset: m.sent as u32,
-            ordered: m.ordered,
-            data: m.data.slice(m.sent..m.sent + n),
-        };
-        m.sent += n;
-        self.message_bytes -= n;
-        if m.sent == m.data.len() {
-            self.messages.pop_front();
-        }
-        Some(frame)
     }
 
     /// Stream data that has not been sent yet.
@@ -381,9 +335,8 @@ impl Outgoing {
         let state = size_of::<Stream>() + 64;
         let of = |s: &Stream| state + (s.end - s.base) as usize + 64 * s.acked.len();
         let streams: usize = self.streams.values().map(of).sum();
-        let messages = self.messages.len() * size_of::<Message>() + self.message_bytes;
         let again = self.again.len() * (size_of::<Piece>() + 16);
-        streams + messages + again + self.told.cost() + self.over.cost()
+        streams + self.messages.cost() + again + self.told.cost() + self.over.cost()
     }
 
     fn remember(&mut self, piece: Piece) {

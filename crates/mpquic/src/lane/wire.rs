@@ -19,18 +19,19 @@
 //! second. A datagram that only
 //! acknowledges has no number and is not acknowledged. Ranges are as in RFC 9000 19.3.1.
 
+mod ack;
+
 use std::time::Instant;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use noq_proto::coding::{Decodable, Encodable};
 use noq_proto::{PathId, VarInt};
 
+pub(super) use ack::{Ack, MOST_RANGES};
+
 /// Kinds of datagrams.
 const NUMBERED: u8 = 0x51;
 const PLAIN: u8 = 0x50;
-
-/// More ranges than this are not written, and not read.
-pub(super) const MOST_RANGES: usize = 64;
 
 /// Bytes of a frame's own that stand before stream data, at most.
 pub(super) const STREAM_HEADER: usize = 1 + 8 + 8 + 4;
@@ -47,18 +48,6 @@ pub(super) struct Number {
     pub(super) sequence: u64,
     /// Microseconds of the sender's clock, modulo 2^32.
     pub(super) sent: u32,
-}
-
-/// An acknowledgement of datagrams of one path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ack {
-    pub(super) path: u32,
-    /// When the largest was received, microseconds of the receiver's clock, modulo 2^32.
-    pub(super) received: u32,
-    /// How long it waited for this, microseconds.
-    pub(super) delay: u64,
-    /// First and last of each range, the latest first, without overlaps.
-    pub(super) ranges: Vec<(u64, u64)>,
 }
 
 /// A frame.
@@ -238,54 +227,6 @@ impl Frame {
                 number: get(buf)?,
             },
             _ => return Err(Malformed("an unknown frame")),
-        })
-    }
-}
-
-impl Ack {
-    fn write(&self, out: &mut BytesMut) {
-        let ranges = &self.ranges[..self.ranges.len().min(MOST_RANGES)];
-        let Some((first, largest)) = ranges.first().copied() else {
-            return;
-        };
-        out.put_u8(5);
-        put(out, self.path.into());
-        put(out, largest);
-        out.put_u32(self.received);
-        put(out, self.delay);
-        put(out, ranges.len() as u64 - 1);
-        put(out, largest - first);
-        let mut before = first;
-        for (first, last) in &ranges[1..] {
-            put(out, before - last - 2);
-            put(out, last - first);
-            before = *first;
-        }
-    }
-
-    fn read(buf: &mut Bytes) -> Result<Self, Malformed> {
-        const WRONG: Malformed = Malformed("ranges that are none");
-        let (path, largest) = (get_u32(buf)?, get(buf)?);
-        let (received, delay) = (get_time(buf)?, get(buf)?);
-        let more = usize::try_from(get(buf)?).unwrap_or(usize::MAX);
-        if more >= MOST_RANGES {
-            return Err(Malformed("too many ranges"));
-        }
-        let first = largest.checked_sub(get(buf)?).ok_or(WRONG)?;
-        let mut ranges = vec![(first, largest)];
-        let mut before = first;
-        for _ in 0..more {
-            let gap = get(buf)?;
-            let last = before.checked_sub(gap + 2).ok_or(WRONG)?;
-            let first = last.checked_sub(get(buf)?).ok_or(WRONG)?;
-            ranges.push((first, last));
-            before = first;
-        }
-        Ok(Self {
-            path,
-            received,
-            delay,
-            ranges,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Both ends in memory, over the link models of `braid-radio`, in simulated time: the
 //! same seed gives the same run to the byte.
 
+mod air;
 mod app;
 mod attacker;
 mod cells;

@@ -75,6 +75,47 @@ fn a_silent_loss_costs_3_round_trips_and_100_ms() {
     assert!(found.iter().all(|(_, wait, _)| *wait <= most), "{found:?}");
 }
 
+/// `n` outages of 350 ms, every 700 ms, of each access in turn, told and silent ones by
+/// turns of three: every byte arrives once and in order (the application checks), and
+/// goes on to.
+fn interrupted(n: u64) {
+    let mut script = Vec::new();
+    for k in 0..n {
+        let access = (k % 3) as usize;
+        let what = if k / 3 % 2 == 0 {
+            What::Link
+        } else {
+            What::Silent
+        };
+        script.push((at(700 * (k + 1)), access, what(false)));
+        script.push((at(700 * (k + 1) + 350), access, what(true)));
+    }
+    let options = options(Lane::Datagram, "wrr", WrrMode::WorkConserving, "cubic");
+    let weights = [35.4, 123.3, 1.25];
+    let app = App::new(u64::MAX);
+    let mut world = World::new(1, &accesses(10), &options, &weights, script, app);
+    let mut before = 0;
+    for k in 0..n {
+        world.run(at(700 * (k + 2)));
+        let got = world.app.arrivals.last().map_or(0, |(_, bytes)| *bytes);
+        world.app.arrivals.clear();
+        assert!(got > before, "nothing arrives after outage {k}");
+        before = got;
+    }
+    assert_eq!(world.app.wrong, None);
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_over_30_interruptions() {
+    interrupted(30);
+}
+
+#[test]
+#[ignore = "takes minutes: make soak"]
+fn nothing_is_lost_or_doubled_over_1000_interruptions() {
+    interrupted(1000);
+}
+
 /// Nothing but pings is under way: the path that answers is not taken for the dead one.
 #[test]
 fn who_answers_in_a_session_that_rests_is_not_suspected() {

@@ -126,11 +126,12 @@ fn every_window_is_filled_by_capacity() {
 
 #[test]
 fn every_congestion_control_fills_more_than_the_best_path() {
-    // Open: beside another path BBR finds a third of the fast one's rate, and wVegas takes
-    // bursts and delayed acknowledgements for queues.
-    let open = ["bbr", "wvegas"];
-    for cc in crate::congestion::names().filter(|n| !open.contains(n)) {
-        for lane in LANES {
+    // Open: on the stream lane QUIC acknowledges on its first path, here a slower one, and BBR
+    // takes what that adds for a short path of little rate. wVegas takes it for a queue, and on
+    // the datagram lane bursts, too: half of what the paths carry.
+    let open = |cc: &str, lane| cc == "wvegas" || (cc == "bbr" && lane == Lane::Stream);
+    for cc in crate::congestion::names() {
+        for lane in LANES.into_iter().filter(|l| !open(cc, *l)) {
             let options = options(lane, "minrtt", WrrMode::Strict, cc);
             let (mbps, shares) = measured(&options, &[]);
             let best = 123.3 * payload(lane);

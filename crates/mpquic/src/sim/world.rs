@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use braid_core::{Rate, Time};
-use braid_radio::model::{DropCause, LinkChange, LinkId, LinkSpec, Network, Sink, Span, Train};
+use braid_radio::model::{LinkChange, LinkId, LinkSpec, Network, Train};
 use bytes::BytesMut;
 use noq_proto::{ClientConfig, ConnectionId, EndpointConfig, FourTuple, ServerConfig, VarInt};
 
+use super::air::{Air, Flying};
 use super::app::App;
 use super::draws::{Cids, Draws};
 use super::null::Null;
@@ -41,48 +42,6 @@ pub(super) enum What {
     Move,
     /// The device expects so many Mbit/s of the downlink.
     Expect(u32),
-}
-
-/// A datagram on its way.
-struct Flying {
-    to_device: bool,
-    access: usize,
-    device: IpAddr,
-    data: Vec<u8>,
-}
-
-#[derive(Default)]
-struct Air {
-    flying: Vec<Option<Flying>>,
-    free: Vec<u32>,
-    arrived: VecDeque<Flying>,
-}
-
-impl Air {
-    fn take(&mut self, id: u32) -> Option<Flying> {
-        self.free.push(id);
-        self.flying[id as usize].take()
-    }
-
-    fn put(&mut self, f: Flying) -> u32 {
-        if let Some(id) = self.free.pop() {
-            self.flying[id as usize] = Some(f);
-            return id;
-        }
-        self.flying.push(Some(f));
-        self.flying.len() as u32 - 1
-    }
-}
-
-impl Sink for Air {
-    fn deliver(&mut self, _at: Time, span: Span) {
-        let arrived = self.take(span.id);
-        self.arrived.extend(arrived);
-    }
-
-    fn discard(&mut self, span: Span, _cause: DropCause) {
-        self.take(span.id);
-    }
 }
 
 fn endpoint(seed: u64) -> EndpointConfig {

@@ -1,0 +1,82 @@
+//! Messages that wait to leave. They are sent once: what is lost of them is not sent again.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::LEAST;
+use crate::lane::wire::{Frame, MESSAGE_HEADER};
+
+/// Bytes of messages that may wait to leave.
+const MOST: usize = 1 << 20;
+
+#[derive(Debug)]
+struct Message {
+    number: u64,
+    ordered: bool,
+    data: Bytes,
+    sent: usize,
+}
+
+/// In the order in which they were taken.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    waiting: VecDeque<Message>,
+    /// Of them, what has not left.
+    bytes: usize,
+    /// Number of the next.
+    next: u64,
+}
+
+impl Messages {
+    /// Takes a message; false if it is empty or there is no room for it now.
+    pub(super) fn push(&mut self, data: Bytes, ordered: bool) -> bool {
+        if data.is_empty() || self.bytes + data.len() > MOST {
+            return false;
+        }
+        self.bytes += data.len();
+        self.waiting.push_back(Message {
+            number: self.next,
+            ordered,
+            data,
+            sent: 0,
+        });
+        self.next += 1;
+        true
+    }
+
+    /// Bytes that wait.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The next part of the oldest.
+    pub(super) fn part(&mut self, room: usize) -> Option<Frame> {
+        let fits = room.checked_sub(MESSAGE_HEADER)?;
+        let m = self.waiting.front_mut()?;
+        let left = m.data.len() - m.sent;
+        if left > fits && fits < LEAST {
+            return None;
+        }
+        let n = left.min(fits);
+        let frame = Frame::Message {
+            number: m.number,
+            total: m.data.len() as u32,
+            offset: m.sent as u32,
+            ordered: m.ordered,
+            data: m.data.slice(m.sent..m.sent + n),
+        };
+        m.sent += n;
+        self.bytes -= n;
+        if m.sent == m.data.len() {
+            self.waiting.pop_front();
+        }
+        Some(frame)
+    }
+
+    /// Bytes of memory that they hold, at most.
+    #[cfg(test)]
+    pub(super) fn cost(&self) -> usize {
+        self.waiting.len() * size_of::<Message>() + self.bytes
+    }
+}
