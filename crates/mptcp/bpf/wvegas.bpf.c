@@ -12,7 +12,7 @@ const volatile __u32 total_alpha = 10;
 
 struct wvegas {
 	__u64	rate;		/* cc_rate() when last weighed, or 0 */
-	__u64	sum_rtt;	/* us, of this round */
+	__u32	round_rtt;	/* us, least of this round */
 	__u32	cnt_rtt;
 	__u32	base_rtt;	/* us, least ever; 0: none yet */
 	__u32	round_end;	/* snd_nxt at its start */
@@ -26,7 +26,7 @@ static __always_inline void start_round(struct sock *sk)
 	struct wvegas *ca = ca_priv(sk);
 
 	ca->round_end = ((struct tcp_sock *)sk)->snd_nxt;
-	ca->sum_rtt = 0;
+	ca->round_rtt = CC_RTT_MAX;
 	ca->cnt_rtt = 0;
 }
 
@@ -58,7 +58,8 @@ void HOOK(wvegas_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		rtt = CC_RTT_MAX;
 	if (!ca->base_rtt || rtt < ca->base_rtt)
 		ca->base_rtt = rtt;
-	ca->sum_rtt += rtt;
+	if (rtt < ca->round_rtt)
+		ca->round_rtt = rtt;
 	ca->cnt_rtt++;
 }
 
@@ -122,7 +123,7 @@ static __always_inline void end_round(struct sock *sk)
 		total = 1;
 	if (total > CC_WVEGAS_TOTAL_MAX)
 		total = CC_WVEGAS_TOTAL_MAX;
-	cc_wvegas_round(&s, ca->base_rtt, ca->sum_rtt / ca->cnt_rtt,
+	cc_wvegas_round(&s, ca->base_rtt, ca->round_rtt,
 			sibling_rates(sk), total);
 	ca->rate = s.rate;
 	ca->alpha = s.alpha;
