@@ -48,8 +48,8 @@ enum What {
     /// much yet, need not find it out from ten packets on (Multipath QUIC)
     Expect {
         /// Access and its rates down and up, Mbit/s, both anew, or none: nr=300/50 wifi=800
-        /// lte=none
-        #[arg(required = true, value_name = "NAME=DOWN[/UP]", value_parser = expected)]
+        /// lifi=/20 lte=none
+        #[arg(required = true, value_name = "NAME=[DOWN][/UP]", value_parser = expected)]
         accesses: Vec<(String, Expected)>,
     },
     /// Use an access only when no other is active, or at all times
@@ -97,11 +97,12 @@ fn priority(text: &str) -> Result<(String, Option<u16>), String> {
     Ok((name.to_owned(), number))
 }
 
-/// `NAME=DOWN[/UP]` or `NAME=none`.
+/// `NAME=DOWN`, `NAME=/UP`, `NAME=DOWN/UP` or `NAME=none`.
 fn expected(text: &str) -> Result<(String, Expected), String> {
     let wrong = || {
         format!(
-            "expected NAME=DOWN or NAME=DOWN/UP, each Mbit/s above 0, or NAME=none, not \"{text}\""
+            "expected NAME=DOWN, NAME=DOWN/UP or NAME=/UP, each Mbit/s above 0, or NAME=none, \
+             not \"{text}\""
         )
     };
     let rate = |s: &str| {
@@ -117,7 +118,7 @@ fn expected(text: &str) -> Result<(String, Expected), String> {
             up: None,
         },
         Some((down, up)) => Expected {
-            down: Some(rate(down)?),
+            down: (!down.is_empty()).then(|| rate(down)).transpose()?,
             up: Some(rate(up)?),
         },
     };
@@ -127,7 +128,7 @@ fn expected(text: &str) -> Result<(String, Expected), String> {
 
 /// How `braid set expect` takes it.
 fn shown(expected: Expected) -> String {
-    let mbps = |r: Option<Rate>| r.map_or("?".to_owned(), |r| r.as_mbps().to_string());
+    let mbps = |r: Option<Rate>| r.map_or(String::new(), |r| r.as_mbps().to_string());
     match (expected.down, expected.up) {
         (None, None) => "none".to_owned(),
         (down, None) => mbps(down),
@@ -180,6 +181,10 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
                 println!("priority: {}", all.collect::<Vec<_>>().join(" "));
             }
             What::Expect { accesses } => {
+                // One name that is wrong changes nothing.
+                for (name, _) in &accesses {
+                    put(&mut client, name, &AccessChange::default()).await?;
+                }
                 for (name, expected) in accesses {
                     let change = AccessChange {
                         expected: Some(expected),
@@ -248,12 +253,13 @@ mod tests {
         for (text, name, rates) in [
             ("nr=300", "nr", "300"),
             ("a=b=0.5/20", "a=b", "0.5/20"),
+            ("nr=/20", "nr", "/20"),
             ("nr=none", "nr", "none"),
         ] {
             assert_eq!(read(text), Ok((name.into(), rates.into())));
         }
         for bad in [
-            "nr", "nr=", "=3", "nr=0", "nr=-1", "nr=nan", "nr=1/", "nr=/1",
+            "nr", "nr=", "=3", "nr=0", "nr=-1", "nr=nan", "nr=1/", "nr=/",
         ] {
             let e = expected(bad).unwrap_err();
             assert!(e.contains("NAME=DOWN/UP"), "{bad}: {e}");

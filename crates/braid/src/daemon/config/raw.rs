@@ -1,6 +1,7 @@
 //! The configuration as it is written, and what makes it wrong.
 
 mod expected;
+mod problem;
 
 use std::net::IpAddr;
 
@@ -15,6 +16,8 @@ use serde::Deserialize;
 use super::quic::{self, Quic, RawQuic};
 use super::{Access, Buffers, Config, Manager, Probe};
 use expected::RawExpected;
+use problem::place;
+pub(super) use problem::{Problem, problem};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -134,19 +137,6 @@ fn other() -> AccessKind {
     AccessKind::Other
 }
 
-/// What is wrong, and at which key.
-pub(super) struct Problem {
-    path: Vec<String>,
-    what: String,
-}
-
-pub(super) fn problem(path: &[&str], what: impl Into<String>) -> Problem {
-    Problem {
-        path: path.iter().map(|s| (*s).to_owned()).collect(),
-        what: what.into(),
-    }
-}
-
 /// Reads text. The error begins with `line:column:`.
 pub(super) fn parse(text: &str, json: bool, role: Role) -> Result<Config, String> {
     let raw: RawConfig = if json {
@@ -162,8 +152,8 @@ pub(super) fn parse(text: &str, json: bool, role: Role) -> Result<Config, String
         })?
     };
     check(raw, role).map_err(|p| {
-        let at = if json { None } else { find(text, &p.path) };
-        let (line, column) = place(text, at.unwrap_or(0));
+        let at = if json { 0 } else { p.offset(text) };
+        let (line, column) = place(text, at);
         format!("{line}:{column}: {}", p.what)
     })
 }
@@ -381,30 +371,4 @@ pub(super) fn net(s: &str) -> Option<IpNet> {
     s.parse()
         .ok()
         .or_else(|| s.parse::<IpAddr>().ok().map(IpNet::from))
-}
-
-/// Where the key stands, or the nearest above it that does.
-fn find(text: &str, path: &[String]) -> Option<usize> {
-    let document = toml::de::DeTable::parse(text).ok()?;
-    let mut table = document.get_ref();
-    let mut at = None;
-    for key in path {
-        let Some((k, value)) = table.iter().find(|(k, _)| k.get_ref() == key) else {
-            break;
-        };
-        at = Some(k.span().start);
-        match value.get_ref() {
-            toml::de::DeValue::Table(t) => table = t,
-            _ => break,
-        }
-    }
-    at
-}
-
-/// Line and column (from 1, in characters) of a byte offset.
-fn place(text: &str, offset: usize) -> (usize, usize) {
-    let before = text.get(..offset).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    (line, column)
 }

@@ -166,6 +166,13 @@ impl Api for State {
                 "access \"{name}\": its use is changed at the device"
             )));
         }
+        if let Some(expected) = change.expected {
+            let refused = |why: &str| DaemonError::Refused(format!("access \"{name}\": {why}"));
+            expected.check().map_err(|e| refused(&e))?;
+            if expected.down.is_some() && self.quic.lane == Lane::Stream {
+                return Err(refused(config::NO_LANE));
+            }
+        }
         if let Some(enabled) = change.enabled {
             {
                 let mut steered = lock(&self.steered);
@@ -180,13 +187,6 @@ impl Api for State {
                     .map_err(|e| DaemonError::Refused(e.to_string()))?;
             }
         }
-        if let Some(expected) = change.expected {
-            let refused = |why: &str| DaemonError::Refused(format!("access \"{name}\": {why}"));
-            expected.check().map_err(|e| refused(&e))?;
-            if expected.down.is_some() && self.quic.lane == Lane::Stream {
-                return Err(refused(config::NO_LANE));
-            }
-        }
         if change.backup.is_some() || change.expected.is_some() {
             {
                 let access = &mut lock(&self.steered).accesses[i];
@@ -196,11 +196,13 @@ impl Api for State {
             self.steer_all()?;
         }
         let status = self.accesses().swap_remove(i);
-        let what = EventKind::AccessChanged {
-            enabled: status.enabled,
-            backup: status.backup,
-        };
-        self.log(Some(name.to_owned()), what);
+        if change != AccessChange::default() {
+            let what = EventKind::AccessChanged {
+                enabled: status.enabled,
+                backup: status.backup,
+            };
+            self.log(Some(name.to_owned()), what);
+        }
         Ok(status)
     }
 
