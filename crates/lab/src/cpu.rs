@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processs_time_is_user_and_system_time() {
+    fn time_of_a_process_is_user_and_system_time() {
         let stat = "7 (a) b) S 4 5 6 7 8 9 10 11 12 13 140 15 0 0";
         assert_eq!(used(stat), Some(155));
         assert_eq!(used("7 (a) S 4"), None);
