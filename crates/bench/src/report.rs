@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use braid_lab::summary::CaseResult;
 use comfy_table::{Table, presets::UTF8_HORIZONTAL_ONLY};
 
 /// One requirement and what came out.
@@ -56,6 +57,21 @@ impl Report {
             measured,
             pass,
         });
+    }
+
+    /// The bar that every byte of the application was right in each of these runs.
+    pub(crate) fn every_byte<'a>(&mut self, cases: impl Iterator<Item = &'a CaseResult>) {
+        let (mut runs, mut wrong) = (0, 0);
+        for case in cases {
+            runs += 1;
+            wrong += usize::from(case.failed.is_some() || case.intact != Some(true));
+        }
+        self.bar(
+            "every byte of the application",
+            "right in every run",
+            format!("{wrong} of {runs} runs failed or had a wrong byte"),
+            wrong == 0,
+        );
     }
 
     /// Adds a remark, saying it on standard error as well.

@@ -252,17 +252,7 @@ impl Measured {
             .chain(named)
             .chain(cut)
             .chain(messages);
-        let (mut runs, mut wrong) = (0, 0);
-        for case in all {
-            runs += 1;
-            wrong += usize::from(case.failed.is_some() || case.intact != Some(true));
-        }
-        report.bar(
-            "every byte of the application",
-            "right in every run",
-            format!("{wrong} of {runs} runs failed or had a wrong byte"),
-            wrong == 0,
-        );
+        report.every_byte(all);
     }
 }
 

@@ -273,22 +273,8 @@ impl Measured {
 
     /// What holds for all runs.
     fn whole(&self, report: &mut Report) {
-        let all = || {
-            let parts = [&self.constant, &self.limited, &self.changed, &self.pairs];
-            parts.into_iter().flatten()
-        };
-        let wrong = all()
-            .filter(|c| c.failed.is_some() || c.intact != Some(true))
-            .count();
-        report.bar(
-            "every byte of the application",
-            "right in every run",
-            format!(
-                "{wrong} of {} runs failed or had a wrong byte",
-                all().count()
-            ),
-            wrong == 0,
-        );
+        let parts = [&self.constant, &self.limited, &self.changed, &self.pairs];
+        report.every_byte(parts.into_iter().flatten());
         let weighted = self.constant.iter().chain(&self.changed);
         let gaps: Vec<f64> = weighted.filter_map(|c| c.gap_ms).collect();
         if let Some((median, worst)) = median_and(&gaps, f64::max) {

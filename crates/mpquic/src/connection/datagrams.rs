@@ -158,13 +158,13 @@ impl Connection {
         self.outbox.queued = (count > 0).then_some((number, count));
     }
 
-    /// Has the lane write what is next; false if that is nothing.
+    /// Has the lane write what is next but for acknowledgements; false if that is nothing.
     fn fill(&mut self, now: Instant) -> bool {
         self.look(now);
         let Some(room) = self.quic.datagrams().max_size() else {
             return false;
         };
-        self.acknowledge(room, now) || self.data(room, now) || {
+        self.data(room, now) || {
             self.mark_idle();
             self.reinject && self.reinject(now)
         }

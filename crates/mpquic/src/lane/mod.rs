@@ -42,6 +42,7 @@ use wire::{Ack, Frame, HEADER, Number};
 pub(crate) const PROTOCOL_ERROR: VarInt = VarInt::from_u32(0x10);
 /// More paths of the peer than this are not listened to at a time.
 const MOST_PATHS: usize = 256;
+
 /// The peer does not keep to the lane's protocol: the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LaneError {
