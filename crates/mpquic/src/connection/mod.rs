@@ -313,9 +313,7 @@ impl Connection {
             Quic::Stream(e) => self.events.push_back(Event::Stream(e)),
             Quic::Path(PathEvent::Established { id, .. }) => self.establish(id, now),
             // Acknowledgements leave on the first path that is available.
-            Quic::Path(PathEvent::RemoteStatus { id, status, .. }) => {
-                self.wanted(id, status, now);
-            }
+            Quic::Path(PathEvent::RemoteStatus { id, .. }) => self.wanted(id, now),
             Quic::Path(PathEvent::Abandoned { id, reason, .. }) => {
                 self.abandoned(id, &reason, now);
             }

@@ -60,10 +60,12 @@ impl Connection {
         }
     }
 
-    /// The peer has said how a path is to be used.
-    pub(super) fn wanted(&mut self, id: PathId, theirs: PathStatus, now: Instant) {
+    /// The peer has said how a path is to be used; perhaps not for the last time: frames
+    /// overtake each other on paths, and the library tells of those that count no more, too.
+    pub(super) fn wanted(&mut self, id: PathId, now: Instant) {
+        let theirs = self.quic.remote_path_status(id);
         if let Some(p) = self.paths.iter_mut().find(|p| p.id == id) {
-            p.said.theirs = theirs == PathStatus::Backup;
+            p.said.theirs = theirs == Some(PathStatus::Backup);
         }
         self.settle(now);
     }

@@ -5,8 +5,9 @@ use braid_core::Time;
 use braid_core::api::WrrMode;
 
 use super::app::App;
+use super::script::What;
 use super::shares::{link, options};
-use super::world::{Radio, What, World};
+use super::world::{Radio, World};
 use crate::Lane;
 
 fn at(ms: u64) -> Time {

@@ -4,12 +4,14 @@
 mod air;
 mod app;
 mod attacker;
+mod backup;
 mod cells;
 mod draws;
 mod hostile;
 mod null;
 mod outages;
 mod random;
+mod script;
 mod shares;
 mod stage;
 mod world;

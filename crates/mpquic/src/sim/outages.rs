@@ -6,8 +6,9 @@ use braid_core::Time;
 use braid_core::api::WrrMode;
 
 use super::app::App;
+use super::script::What;
 use super::shares::{accesses, options};
-use super::world::{What, World};
+use super::world::World;
 use crate::Lane;
 
 fn at(ms: u64) -> Time {

@@ -9,7 +9,8 @@ use braid_radio::model::{DelaySpec, JitterSpec, LinkSpec, LossSpec, QueueSpec, R
 
 use super::app::App;
 use super::draws::Draws;
-use super::world::{Radio, What, World};
+use super::script::What;
+use super::world::{Radio, World};
 use crate::{Lane, Options, Steering};
 
 /// Runs in `cargo test`; `BRAID_SEEDS` asks for others, as `first..end`.
@@ -42,7 +43,7 @@ fn link(d: &mut Draws) -> LinkSpec {
     }
 }
 
-/// Outages of accesses, told or not, and changes of address. The first access lasts:
+/// Outages of accesses, told or not, changes of address, and of whether to leave it. The first access lasts:
 /// at any time there is one to carry.
 fn script(d: &mut Draws, accesses: usize) -> Vec<(Time, usize, What)> {
     let mut script = Vec::new();
@@ -51,7 +52,11 @@ fn script(d: &mut Draws, accesses: usize) -> Vec<(Time, usize, What)> {
         let end = begin + d.log(0.01, 5.0);
         let at = |s: f64| Time::from(Duration::from_secs_f64(s));
         let access = d.below(accesses);
-        match d.below(4) {
+        match d.below(5) {
+            4 => {
+                script.push((at(begin), access, What::Backup(true)));
+                script.push((at(end), access, What::Backup(false)));
+            }
             3 => script.push((at(begin), access, What::Expect(d.log(0.5, 1000.0) as u32))),
             0 => script.push((at(begin), access, What::Move)),
             _ if access == 0 => {}

@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use braid_core::{Rate, Time};
-use braid_radio::model::{LinkChange, LinkId, LinkSpec, Network, Train};
+use braid_core::Time;
+use braid_radio::model::{LinkId, LinkSpec, Network, Train};
 use bytes::BytesMut;
 use noq_proto::{ClientConfig, ConnectionId, EndpointConfig, FourTuple, ServerConfig, VarInt};
 
@@ -14,7 +14,8 @@ use super::air::{Air, Flying};
 use super::app::App;
 use super::draws::{Cids, Draws};
 use super::null::Null;
-use crate::{Access, AccessChange, Connection, Dial, Expected, Host, Options, Target};
+use super::script::{What, expected};
+use crate::{Access, Connection, Dial, Host, Options, Target};
 
 /// IPv4 and UDP.
 pub(super) const HEADERS: u32 = 28;
@@ -31,19 +32,6 @@ pub(super) struct Radio {
     pub(super) expects: Option<u32>,
 }
 
-/// What happens to an access at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
-    /// The link is lost, or is back, and the device is told.
-    Link(bool),
-    /// Nothing passes, or does again, and nobody is told.
-    Silent(bool),
-    /// The device has another address.
-    Move,
-    /// The device expects so many Mbit/s of the downlink.
-    Expect(u32),
-}
-
 fn endpoint(seed: u64) -> EndpointConfig {
     let mut config = EndpointConfig::new(Arc::new(Null::default()));
     let mut bytes = [0; 32];
@@ -53,26 +41,18 @@ fn endpoint(seed: u64) -> EndpointConfig {
     config
 }
 
-/// Of the downlink, Mbit/s; nothing where that is 0.
-fn expected(mbps: u32) -> Expected {
-    Expected {
-        down: (mbps > 0).then(|| Rate::from_mbps(mbps.into())),
-        up: None,
-    }
-}
-
 /// Two ends, several links, one application.
 pub(super) struct World {
     epoch: Instant,
-    now: Time,
-    network: Network,
-    links: Vec<[LinkId; 2]>,
-    air: Air,
-    device: Host,
+    pub(super) now: Time,
+    pub(super) network: Network,
+    pub(super) links: Vec<[LinkId; 2]>,
+    pub(super) air: Air,
+    pub(super) device: Host,
     proxy: Host,
-    dial: Dial,
-    addresses: Vec<IpAddr>,
-    script: VecDeque<(Time, usize, What)>,
+    pub(super) dial: Dial,
+    pub(super) addresses: Vec<IpAddr>,
+    pub(super) script: VecDeque<(Time, usize, What)>,
     draws: Draws,
     /// How likely a datagram arrives twice.
     pub(super) duplicated: f64,
@@ -150,7 +130,7 @@ impl World {
         self.now
     }
 
-    fn instant(&self) -> Instant {
+    pub(super) fn instant(&self) -> Instant {
         self.epoch + Duration::from_nanos(self.now.as_nanos())
     }
 
@@ -266,57 +246,6 @@ impl World {
                     self.proxy.receive(now, network, None, data);
                 }
             }
-        }
-    }
-
-    fn act(&mut self) {
-        while let Some((at, access, what)) = self.script.front().copied() {
-            if at > self.now {
-                return;
-            }
-            self.script.pop_front();
-            let change = match what {
-                What::Link(true) | What::Silent(true) => Some(LinkChange::Up),
-                What::Link(false) | What::Silent(false) => Some(LinkChange::Down),
-                What::Move => None,
-                What::Expect(mbps) => {
-                    self.expect(access, mbps);
-                    continue;
-                }
-            };
-            for link in self.links[access] {
-                if let Some(change) = &change {
-                    self.network.apply(link, self.now, change, &mut self.air);
-                }
-            }
-            let up = match what {
-                What::Link(up) => up,
-                What::Silent(_) | What::Expect(_) => continue,
-                What::Move => {
-                    let IpAddr::V4(before) = self.addresses[access] else {
-                        continue;
-                    };
-                    let [a, b, c, d] = before.octets();
-                    self.addresses[access] = [a, b, c, d % 250 + 1].into();
-                    true
-                }
-            };
-            let (address, now) = (self.addresses[access], self.instant());
-            self.dial
-                .link(&mut self.device, access, up, Some(address), now);
-        }
-    }
-
-    fn expect(&mut self, access: usize, mbps: u32) {
-        let now = self.instant();
-        let won = self.dial.connection();
-        if let Some(c) = won.and_then(|h| self.device.connection(h)) {
-            let change = AccessChange {
-                expected: Some(expected(mbps)),
-                ..AccessChange::default()
-            };
-            c.set_access(&format!("a{access}"), change, now)
-                .expect("an access");
         }
     }
 

@@ -1,0 +1,101 @@
+//! What happens to the accesses of a world, and when.
+
+use std::net::IpAddr;
+
+use braid_core::Rate;
+use braid_radio::model::LinkChange;
+
+use super::world::World;
+use crate::{AccessChange, Expected};
+
+/// What happens to an access at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// The link is lost, or is back, and the device is told.
+    Link(bool),
+    /// Nothing passes, or does again, and nobody is told.
+    Silent(bool),
+    /// The device has another address.
+    Move,
+    /// The device expects so many Mbit/s of the downlink.
+    Expect(u32),
+    /// The device wants it to be left, or used again.
+    Backup(bool),
+}
+
+/// Of the downlink, Mbit/s; nothing where that is 0.
+pub(super) fn expected(mbps: u32) -> Expected {
+    Expected {
+        down: (mbps > 0).then(|| Rate::from_mbps(mbps.into())),
+        up: None,
+    }
+}
+
+impl World {
+    pub(super) fn act(&mut self) {
+        while let Some((at, access, what)) = self.script.front().copied() {
+            if at > self.now {
+                return;
+            }
+            self.script.pop_front();
+            match what {
+                What::Link(up) => {
+                    self.pass(access, up);
+                    self.tell(access, up);
+                }
+                What::Silent(up) => self.pass(access, up),
+                What::Move => {
+                    if let IpAddr::V4(before) = self.addresses[access] {
+                        let [a, b, c, d] = before.octets();
+                        self.addresses[access] = [a, b, c, d % 250 + 1].into();
+                        self.tell(access, true);
+                    }
+                }
+                What::Expect(mbps) => {
+                    let expected = Some(expected(mbps));
+                    self.change(
+                        access,
+                        AccessChange {
+                            expected,
+                            ..AccessChange::default()
+                        },
+                    );
+                }
+                What::Backup(backup) => {
+                    let backup = Some(backup);
+                    self.change(
+                        access,
+                        AccessChange {
+                            backup,
+                            ..AccessChange::default()
+                        },
+                    );
+                }
+            }
+        }
+    }
+
+    /// Whether anything passes.
+    fn pass(&mut self, access: usize, up: bool) {
+        let change = if up { LinkChange::Up } else { LinkChange::Down };
+        for link in self.links[access] {
+            self.network.apply(link, self.now, &change, &mut self.air);
+        }
+    }
+
+    /// Tells the device of its link.
+    fn tell(&mut self, access: usize, up: bool) {
+        let (address, now) = (self.addresses[access], self.instant());
+        self.dial
+            .link(&mut self.device, access, up, Some(address), now);
+    }
+
+    fn change(&mut self, access: usize, change: AccessChange) {
+        let now = self.instant();
+        let won = self.dial.connection();
+        if let Some(c) = won.and_then(|h| self.device.connection(h)) {
+            c.set_access(&format!("a{access}"), change, now)
+                .expect("an access");
+        }
+    }
+}
