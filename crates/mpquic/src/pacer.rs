@@ -7,10 +7,10 @@
 
 use std::time::{Duration, Instant};
 
+use braid_core::sched::burst;
+
 use crate::congestion::Slot;
 
-/// Packets that may leave at once.
-pub(crate) const BURST_PACKETS: u64 = 10;
 /// A timer that is late by this does not cost rate: what was missed is caught up.
 const LATE: Duration = Duration::from_millis(2);
 
@@ -50,7 +50,8 @@ impl Pacer {
     /// while less than a burst is ahead of time.
     pub(crate) fn wait(&self, now: Instant, slot: &Slot) -> Option<Instant> {
         let rate = Self::rate(slot)?;
-        let burst = Duration::from_secs_f64((BURST_PACKETS * slot.mtu) as f64 / rate);
+        let burst = burst(rate, slot.mtu.max(1)) * slot.mtu;
+        let burst = Duration::from_secs_f64(burst as f64 / rate);
         let at = self.due?.checked_sub(burst)?;
         (at > now).then_some(at)
     }

@@ -20,8 +20,8 @@ const PATH_IDLE: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(30);
 /// Before a path's own is known.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
-/// Datagrams of the lane that wait in QUIC: one burst.
-pub(crate) const DATAGRAM_BUFFER: usize = 64 << 10;
+/// Datagrams of the lane that wait in QUIC: one burst, with room to spare.
+pub(crate) const DATAGRAM_BUFFER: usize = 128 << 10;
 /// Those that have arrived and wait for the lane, which takes them at once.
 const DATAGRAMS_RECEIVED: usize = 4 << 20;
 /// UDP payload of a full packet over IPv4 or IPv6 at an MTU of 1500.

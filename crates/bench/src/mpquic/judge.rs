@@ -1,6 +1,7 @@
 //! What the runs of Multipath QUIC came to, against its bars.
 
 mod latency;
+mod one_path;
 mod outages;
 
 use std::collections::BTreeMap;
@@ -8,7 +9,9 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use braid_core::stats::median;
 use braid_lab::summary::CaseResult;
+use braid_mpquic::Lane;
 
+use super::bare::Bare;
 use super::plan::{LANES, PUBLISHED, RATIOS, by_capacity, strict};
 use crate::figures::show;
 use crate::mptcp::steps::{Off, bound};
@@ -16,14 +19,15 @@ use crate::mptcp::weights_plan::{capacities, named};
 use crate::report::{Comparison, Report};
 pub(super) use outages::SORTS;
 
-/// Goodput that one path has to reach, Mbit/s.
-const SINGLE_MBPS: f64 = 5000.0;
 /// Of what strict weights allow, %.
 const OF_BOUND: f64 = 95.0;
 
 /// The cases of each part.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
+    /// One path without the lab.
+    pub(super) bare: Vec<(Lane, Bare)>,
+    /// One path of the lab.
     pub(super) single: Vec<CaseResult>,
     pub(super) real: Vec<CaseResult>,
     pub(super) shares: Vec<CaseResult>,
@@ -85,43 +89,6 @@ impl Measured {
         self.latencies(&mut report);
         self.whole(&mut report);
         Ok(report)
-    }
-
-    fn one_path(&self, report: &mut Report) {
-        let mut rows = Vec::new();
-        for lane in LANES {
-            let all = || of_case(&self.single, lane);
-            let Some(rate) = Spread::of(all().map(|c| c.goodput_mbps)) else {
-                continue;
-            };
-            report.bar(
-                &format!("real clock: one access without a limit, {lane} lane"),
-                "median at least 5 Gbit/s",
-                format!("{} Mbit/s", rate.text()),
-                rate.median >= SINGLE_MBPS,
-            );
-            let per_gbit = |part: fn(&CaseResult) -> Option<f64>| {
-                let each = all().filter_map(|c| {
-                    let gbit = c.goodput_mbps * c.seconds / 1000.0;
-                    Some(part(c)? / gbit)
-                });
-                Spread::of(each).map_or_else(String::new, |s| show(s.median))
-            };
-            rows.push(vec![
-                lane.to_owned(),
-                rate.text(),
-                per_gbit(|c| Some(c.engine_cpu_seconds?.proxy)),
-                per_gbit(|c| Some(c.engine_cpu_seconds?.device)),
-                per_gbit(|c| c.machine_cpu_seconds),
-            ]);
-        }
-        if !rows.is_empty() {
-            report.comparisons.push(Comparison::new(
-                "One access without a limit: CPU seconds per Gbit, medians",
-                ["lane", "Mbit/s", "sender", "receiver", "whole machine"],
-                rows,
-            ));
-        }
     }
 
     fn by_capacity(&self, report: &mut Report) {

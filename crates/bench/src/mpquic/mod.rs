@@ -1,11 +1,15 @@
 //! Multipath QUIC against its bars, by runs of the lab: what needs two cores on the real
 //! clock, all else on the virtual one, where what the machine does beside does not count.
 
+mod bare;
 mod judge;
 mod plan;
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use braid_lab::scenario::shipped_trace;
+use braid_mpquic::Lane;
 use clap::Args;
 
 use crate::mptcp::soak_plan;
@@ -32,6 +36,8 @@ const PARTS: [&str; 7] = [
 ];
 /// Repeats that the bars ask for.
 const FULL: u32 = 5;
+/// How long one path without the lab is measured.
+const BARE: Duration = Duration::from_secs(5);
 /// Of rates, on the virtual clock: a guest carries no more in bearable time.
 const SCALED: [&str; 4] = ["--clock", "virtual", "--scale", "0.3"];
 const VIRTUAL: [&str; 2] = ["--clock", "virtual"];
@@ -58,6 +64,14 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             anyhow::Ok(files.summary.cases)
         };
         if wants("single") {
+            for lane in Lane::ALL {
+                eprintln!(
+                    "{n} of {}: one path without the lab, {} lane",
+                    options.repeat,
+                    lane.as_str()
+                );
+                m.bare.push((lane, bare::measure(lane, BARE)?));
+            }
             m.single.extend(piece(&[], "single", plan::single(n))?);
         }
         if wants("static") {

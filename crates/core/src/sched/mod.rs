@@ -12,6 +12,7 @@
 
 mod active_standby;
 mod blest;
+mod burst;
 mod ecf;
 mod minrtt;
 mod priority_based;
@@ -29,6 +30,7 @@ use std::fmt::Debug;
 
 pub use active_standby::ActiveStandby;
 pub use blest::Blest;
+pub use burst::{LEAST_BURST, MOST_BURST, burst};
 pub use ecf::Ecf;
 pub use minrtt::MinRtt;
 pub use priority_based::PriorityBased;

@@ -1,4 +1,5 @@
-//! Shares by weight to within one quantum: what `rr` and `wrr` have in common.
+//! Shares by weight to within one quantum, which is a burst: what `rr` and `wrr` have in
+//! common.
 //!
 //! Worst-case fair weighted fair queueing turned around (WF2Q; Bennett and Zhang,
 //! INFOCOM 1996): paths are served instead of flows. Of those that are not ahead
@@ -7,9 +8,6 @@
 
 use super::{Decision, PathView, Until};
 use crate::api::WrrMode;
-
-/// Packets of a quantum. Fewer cost processor time: each burst is one system call.
-const QUANTUM: u64 = 10;
 
 /// What one path has been given since the shares changed last.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +49,7 @@ impl Round {
         let Some(virtual_time) = self.virtual_time(&candidates) else {
             return Decision::Wait(Until::AnyRoom);
         };
-        let quantum = |n: usize| (QUANTUM * paths[members[n].0].segment) as f64;
+        let quantum = |n: usize| paths[members[n].0].burst() as f64;
         if !strict {
             // Credit of those without room ends after one quantum.
             for (n, a) in self.accounts.iter_mut().enumerate() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Until;
+use super::{Until, burst};
 
 /// A path, as a scheduler sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,6 +41,21 @@ impl PathView {
     /// Whether a full packet fits into its window.
     pub fn has_room(&self) -> bool {
         self.room() >= self.segment
+    }
+
+    /// Bytes per second: a window in every round trip; 0 before a round trip is known.
+    pub fn rate(&self) -> f64 {
+        let srtt = self.srtt.as_secs_f64();
+        if srtt > 0.0 {
+            self.window as f64 / srtt
+        } else {
+            0.0
+        }
+    }
+
+    /// Bytes that leave at once ([`burst`]).
+    pub fn burst(&self) -> u64 {
+        burst(self.rate(), self.segment) * self.segment
     }
 
     /// Congestion window in packets.

@@ -4,15 +4,14 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-use braid_core::sched::{Decision, Flow, MOST_PATHS, PathView};
+use braid_core::sched::{Decision, Flow, MOST_BURST, MOST_PATHS, PathView};
 use noq_proto::{PathStatus, Transmit};
 
 use super::Connection;
 use super::paths::Path;
 use crate::congestion::Slot;
-use crate::pacer::BURST_PACKETS;
 
-pub(super) const BURST: NonZeroUsize = NonZeroUsize::new(BURST_PACKETS as usize).expect("not zero");
+pub(super) const BURST: NonZeroUsize = NonZeroUsize::new(MOST_BURST as usize).expect("not zero");
 
 /// A burst takes no longer than this on its path.
 const LONGEST_BURST: Duration = Duration::from_millis(5);
@@ -195,10 +194,12 @@ impl Connection {
 /// How many packets leave on a path at once, at least one: what is sent next on it may be
 /// what the receiver waits for, and waits behind them.
 pub(super) fn burst(view: &PathView, most: u64) -> u64 {
-    let per_second = view.window as f64 / view.srtt.as_secs_f64().max(1e-6);
-    let long = (per_second * LONGEST_BURST.as_secs_f64()) as u64;
-    let bytes = most.min(view.room()).min(long);
-    (bytes / view.segment).clamp(1, BURST_PACKETS)
+    let long = match view.rate() {
+        0.0 => u64::MAX,
+        rate => (rate * LONGEST_BURST.as_secs_f64()) as u64,
+    };
+    let bytes = most.min(view.room()).min(long).min(view.burst());
+    (bytes / view.segment).max(1)
 }
 
 fn view(p: &Path, slot: &Slot) -> PathView {

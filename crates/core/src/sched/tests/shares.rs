@@ -2,7 +2,10 @@
 
 use super::*;
 
-const QUANTUM: f64 = 14_000.0;
+/// Bytes of the longest burst, and what a packet that was begun within it may add.
+fn quantum(paths: &[PathView]) -> f64 {
+    paths.iter().map(PathView::burst).max().unwrap_or(0) as f64 + 1.0
+}
 
 /// Sends `turns` turns over paths whose windows never fill, each of `part` of what is
 /// allowed; checks the shares after every turn.
@@ -25,7 +28,10 @@ fn shares(mode: WrrMode, weights: &[f64], parts: &[f64]) -> Result<(), TestCaseE
         let total: f64 = sent.iter().sum();
         for (share, w) in sent.iter().zip(weights) {
             let off = share - total * w / all;
-            prop_assert!(off.abs() <= QUANTUM + 1.0, "{off} after {total}: {sent:?}");
+            prop_assert!(
+                off.abs() <= quantum(&paths),
+                "{off} after {total}: {sent:?}"
+            );
         }
     }
     Ok(())
@@ -86,7 +92,7 @@ proptest! {
                 let total: f64 = sent.iter().sum();
                 for (share, p) in sent.iter().zip(&paths) {
                     let wanted = if p.usable { total * p.weight / all } else { 0.0 };
-                    prop_assert!((share - wanted).abs() <= QUANTUM + 1.0, "{sent:?}");
+                    prop_assert!((share - wanted).abs() <= quantum(&paths), "{sent:?}");
                 }
             }
         }
@@ -100,15 +106,15 @@ proptest! {
         for _ in 0..turns {
             let first = sends(s.decide(at(0), &flow(1, 1), &paths));
             prop_assert_eq!(first, 0);
-            s.sent(&paths, 0, 14_000);
+            s.sent(&paths, 0, paths[0].burst());
         }
         paths[1].in_flight = 0;
         let mut sent = [0.0f64; 2];
         for _ in 0..100 {
             let next = sends(s.decide(at(0), &flow(1, 1), &paths));
-            s.sent(&paths, next, 14_000);
-            sent[next] += 14_000.0;
-            prop_assert!((sent[0] - sent[1]).abs() <= 2.0 * QUANTUM, "{sent:?}");
+            s.sent(&paths, next, paths[next].burst());
+            sent[next] += paths[next].burst() as f64;
+            prop_assert!((sent[0] - sent[1]).abs() <= 2.0 * quantum(&paths), "{sent:?}");
         }
     }
 }
