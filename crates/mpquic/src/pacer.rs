@@ -11,6 +11,8 @@ use braid_core::sched::burst;
 
 use crate::congestion::Slot;
 
+/// A burst takes no longer than this on its path, so that it fits into a short queue.
+pub(crate) const LONGEST_BURST: Duration = Duration::from_millis(5);
 /// A timer that is late by this does not cost rate: what was missed is caught up.
 const LATE: Duration = Duration::from_millis(2);
 
@@ -50,8 +52,11 @@ impl Pacer {
     /// while less than a burst is ahead of time.
     pub(crate) fn wait(&self, now: Instant, slot: &Slot) -> Option<Instant> {
         let rate = Self::rate(slot)?;
-        let burst = burst(rate, slot.mtu.max(1)) * slot.mtu;
-        let burst = Duration::from_secs_f64(burst as f64 / rate);
+        let bytes = burst(rate, slot.mtu.max(1)) * slot.mtu;
+        let mut burst = Duration::from_secs_f64(bytes as f64 / rate);
+        if !slot.slow_start {
+            burst = burst.min(LONGEST_BURST);
+        }
         let at = self.due?.checked_sub(burst)?;
         (at > now).then_some(at)
     }

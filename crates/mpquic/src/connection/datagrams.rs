@@ -166,7 +166,8 @@ impl Connection {
         };
         self.data(room, now) || {
             self.mark_idle();
-            self.reinject && self.reinject(now)
+            // Not while data waits that a scheduler holds back, as strict shares do.
+            self.reinject && !self.busy && self.reinject(now)
         }
     }
 

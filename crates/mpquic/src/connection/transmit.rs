@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use braid_core::sched::{Decision, Flow, MOST_BURST, MOST_PATHS, PathView};
 use noq_proto::{PathStatus, Transmit};
@@ -10,11 +10,9 @@ use noq_proto::{PathStatus, Transmit};
 use super::Connection;
 use super::paths::Path;
 use crate::congestion::Slot;
+use crate::pacer::LONGEST_BURST;
 
 pub(super) const BURST: NonZeroUsize = NonZeroUsize::new(MOST_BURST as usize).expect("not zero");
-
-/// A burst takes no longer than this on its path.
-const LONGEST_BURST: Duration = Duration::from_millis(5);
 
 /// Which gates are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,15 +48,12 @@ pub(super) fn options(lane: Lane, scheduler: &str, wrr_mode: WrrMode, cc: &str) 
 
 /// Goodput, Mbit/s, and shares of the bytes of the downlinks, from 2 s to 12 s.
 fn measured(options: &Options, weights: &[f64]) -> (f64, Vec<f64>) {
+    over(&accesses(30), options, weights)
+}
+
+fn over(radios: &[Radio], options: &Options, weights: &[f64]) -> (f64, Vec<f64>) {
     let at = |s: u64| Time::from_nanos(s * 1_000_000_000);
-    let mut world = World::new(
-        1,
-        &accesses(30),
-        options,
-        weights,
-        vec![],
-        App::new(u64::MAX),
-    );
+    let mut world = World::new(1, radios, options, weights, vec![], App::new(u64::MAX));
     world.run(at(2));
     let (before, received) = (world.sent_bytes.clone(), world.app.received);
     world.run(at(12));
@@ -92,7 +89,8 @@ fn strict_weights_are_exact() {
         let all = [[1.0, 1.0, 1.0], [7.0, 2.0, 1.0], [30.0, 100.0, 1.0]];
         all.map(|w| (lane, w))
     }) {
-        let options = options(lane, "wrr", WrrMode::Strict, "cubic");
+        let mut options = options(lane, "wrr", WrrMode::Strict, "cubic");
+        options.steering.reinject = lane == Lane::Datagram;
         let (mbps, shares) = measured(&options, &weights);
         let sum: f64 = weights.iter().sum();
         let each = [35.4, 123.3, 1.25].into_iter().zip(&weights);
@@ -109,6 +107,25 @@ fn strict_weights_are_exact() {
             "{lane:?} {weights:?}: {mbps:.2} of {bound:.2}, {shares:?}"
         );
     }
+}
+
+/// The queue of the slow path holds five packets.
+#[test]
+fn a_slow_path_beside_a_faster_one_is_used() {
+    let radio = |mbps: f64, ms: f64| Radio {
+        down: link(mbps, ms, 60),
+        up: link(mbps, ms, 60),
+        expects: None,
+    };
+    let mut options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, "cubic");
+    options.steering.reinject = true;
+    let radios = [radio(10.0, 30.0), radio(1.0, 300.0)];
+    let (mbps, shares) = over(&radios, &options, &[]);
+    assert!(
+        mbps > 10.0 * payload(Lane::Datagram),
+        "{mbps:.2}, {shares:?}"
+    );
+    assert!(shares[1] > 0.04, "{shares:?}");
 }
 
 #[test]
