@@ -26,6 +26,37 @@ impl Worst {
     }
 }
 
+/// Median, least and greatest.
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+    n: usize,
+}
+
+impl Spread {
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let values: Vec<f64> = values.into_iter().collect();
+        let least = values.iter().copied().reduce(f64::min)?;
+        Some(Self {
+            median: median(&values),
+            least,
+            most: values.iter().copied().fold(least, f64::max),
+            n: values.len(),
+        })
+    }
+
+    pub(crate) fn text(&self) -> String {
+        format!(
+            "{} ({} to {}, {} runs)",
+            show(self.median),
+            show(self.least),
+            show(self.most),
+            self.n
+        )
+    }
+}
+
 /// The interval that holds the median of what `samples` were drawn from in at
 /// least 95 of 100 cases, whatever its distribution (order statistics); `None`
 /// for fewer than six.

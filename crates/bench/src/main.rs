@@ -10,6 +10,7 @@ mod mpquic;
 mod mptcp;
 mod pattern;
 mod pauses;
+mod peer;
 mod probe;
 mod radio;
 mod report;
@@ -51,6 +52,11 @@ enum What {
     Cost(mptcp::cost::Options),
     /// Multipath QUIC; on the real clock takes root, and a machine that does nothing else.
     Mpquic(mpquic::Options),
+    /// Multipath QUIC with picoquic as the peer; takes root.
+    Peer(peer::Options),
+    /// The ends of such a transfer, started by the benchmark.
+    #[command(name = "__hq", hide = true, subcommand)]
+    Hq(peer::hq::Hq),
     /// The emulator itself, started by the benchmark.
     #[command(name = "__radio", hide = true)]
     Emulator {
@@ -70,6 +76,8 @@ fn main() -> ExitCode {
         What::Soak(options) => mptcp::soak::run(&options),
         What::Weights(options) => mptcp::weights::run(&options),
         What::Mpquic(options) => mpquic::run(&options),
+        What::Peer(options) => peer::run(&options),
+        What::Hq(what) => peer::hq::run(what),
         What::Cost(options) => mptcp::cost::run(&options),
         What::Emulator { config, control } => emulate(&config, &control).map(|()| true),
     };

@@ -93,6 +93,11 @@ impl Runs {
         })
     }
 
+    /// Where they are.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Flags of `braid lab run` from now on; their runs need names of their own.
     pub(crate) fn with(&mut self, flags: &[&str]) {
         self.flags = flags.iter().map(|f| (*f).to_owned()).collect();

@@ -7,13 +7,12 @@ mod outages;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use braid_core::stats::median;
 use braid_lab::summary::CaseResult;
 use braid_mpquic::Lane;
 
 use super::bare::Bare;
 use super::plan::{LANES, PUBLISHED, RATIOS, by_capacity, strict};
-use crate::figures::show;
+use crate::figures::Spread;
 use crate::mptcp::steps::{Off, bound};
 use crate::mptcp::weights_plan::{capacities, named};
 use crate::report::{Comparison, Report};
@@ -36,37 +35,6 @@ pub(super) struct Measured {
     pub(super) outages: Vec<(&'static str, CaseResult)>,
     /// Whether packets were lost.
     pub(super) latency: Vec<(bool, CaseResult)>,
-}
-
-/// Median, least and greatest.
-struct Spread {
-    median: f64,
-    least: f64,
-    most: f64,
-    n: usize,
-}
-
-impl Spread {
-    fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let values: Vec<f64> = values.into_iter().collect();
-        let least = values.iter().copied().reduce(f64::min)?;
-        Some(Self {
-            median: median(&values),
-            least,
-            most: values.iter().copied().fold(least, f64::max),
-            n: values.len(),
-        })
-    }
-
-    fn text(&self) -> String {
-        format!(
-            "{} ({} to {}, {} runs)",
-            show(self.median),
-            show(self.least),
-            show(self.most),
-            self.n
-        )
-    }
 }
 
 fn of_wire(case: &CaseResult) -> f64 {

@@ -79,6 +79,9 @@ impl Connection {
                 self.set_gates(Open::None);
                 return self.quic.poll_transmit(now, BURST, buf);
             }
+            if let Some(asked) = self.ask(now, buf) {
+                return Some(asked);
+            }
             if self.outbox.waiting.is_empty() && self.first_acknowledge(now) {
                 self.enqueue();
                 continue;
@@ -123,7 +126,7 @@ impl Connection {
         available(path) || !self.paths.iter().any(|p| p.established && available(p))
     }
 
-    fn exempt(&mut self, path: Option<usize>) {
+    pub(super) fn exempt(&mut self, path: Option<usize>) {
         let mut slots = self.shared.lock();
         for (i, p) in self.paths.iter().enumerate() {
             slots[p.slot].exempt = path == Some(i);
@@ -249,6 +252,7 @@ impl Connection {
             let held = since.is_some() && !back;
             if held != p.held {
                 p.held = held;
+                p.ask.set(held, now);
                 let _ = self.quic.ping_path(p.id);
                 changed.push(i);
             }

@@ -2,6 +2,7 @@
 //! and no clock: what arrives and the time are passed in, what is to be sent and what
 //! happened come out.
 
+mod ask;
 mod datagrams;
 mod expected;
 mod info;
@@ -340,7 +341,7 @@ impl Connection {
         let opening = self.opening.iter().filter_map(|o| o.retry);
         let lane = self.lane.as_ref().and_then(|l| l.due());
         let own = lane.into_iter().chain(self.paced).chain(self.ping);
-        let own = own.chain(self.quiet.due());
+        let own = own.chain(self.quiet.due()).chain(self.ask_due());
         quic.into_iter().chain(own).chain(opening).min()
     }
 
@@ -357,6 +358,7 @@ impl Connection {
             self.paced = None;
         }
         self.quiet.passed(now);
+        self.ask_later(now);
         if let Some(lane) = self
             .lane
             .as_mut()

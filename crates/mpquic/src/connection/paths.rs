@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use noq_proto::{FourTuple, PathAbandonReason, PathError, PathId, VarInt};
 
+use super::ask::Ask;
 use super::status::{Said, status};
 use super::{Connection, Event};
 use crate::access::{label, labelled};
@@ -42,6 +43,8 @@ pub(super) struct Path {
     stale: bool,
     /// Nothing comes back on it: it is to QUIC as a backup is.
     pub(super) held: bool,
+    /// Asked whether anything does, while it is held.
+    pub(super) ask: Ask,
     pub(super) said: Said,
     /// When the newest packet was sent that QUIC had acknowledged when it was looked.
     pub(super) newest: Option<Instant>,
@@ -101,6 +104,7 @@ impl Connection {
             established: false,
             stale: false,
             held: false,
+            ask: Ask::default(),
             said: Said::default(),
             newest: None,
             expected: self.expected.remove(&id),

@@ -3,8 +3,8 @@
 use braid_lab::summary::CaseResult;
 use braid_mpquic::Lane;
 
-use super::{Measured, Spread, of_case};
-use crate::figures::show;
+use super::{Measured, of_case};
+use crate::figures::{Spread, show};
 use crate::report::{Comparison, Report};
 
 /// Goodput that one path has to reach, Mbit/s.
