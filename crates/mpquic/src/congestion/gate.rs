@@ -124,7 +124,7 @@ impl Controller for Gate {
 
     fn on_cwnd_limited(&mut self) {
         // Said as well when it is the gate that is closed.
-        let full = |s: &mut super::Slot| s.in_flight + s.mtu > s.window;
+        let full = |s: &mut super::Slot| !s.is_capped() && s.in_flight + s.mtu > s.window;
         if self.end.shared.with(self.end.slot, full) {
             self.inner.on_cwnd_limited();
         }
@@ -141,7 +141,7 @@ impl Controller for Gate {
     ) {
         let idle = self.end.shared.with(self.end.slot, |s| {
             s.landed(number, bytes);
-            s.srtt = rtt.get();
+            (s.srtt, s.least_rtt) = (rtt.get(), rtt.min());
             s.newest = s.newest.max(Some(sent));
             if let Some(jump) = &mut s.jump {
                 jump.acked(bytes);

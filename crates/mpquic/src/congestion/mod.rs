@@ -2,6 +2,7 @@
 
 mod apart;
 mod coupled;
+mod drain;
 mod gate;
 mod resume;
 mod shared;

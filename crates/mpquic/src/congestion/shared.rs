@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use braid_core::cc::Facts;
 
 use super::apart::Apart;
+use super::drain::Cap;
 use super::resume::Jump;
 
 /// One path's controller, as seen from outside.
@@ -40,6 +41,8 @@ pub(crate) struct Slot {
     /// Bytes of a full UDP payload.
     pub(crate) mtu: u64,
     pub(crate) srtt: Duration,
+    /// The least round-trip time so far.
+    pub(super) least_rtt: Duration,
     /// Mean deviation of the round-trip time (RFC 9002 5.3).
     pub(crate) rttvar: Duration,
     /// Rate at which the controller wants to be sent, bytes per second, if it says.
@@ -47,6 +50,8 @@ pub(crate) struct Slot {
     pub(crate) slow_start: bool,
     /// A window above the controller's own, for its first round trips.
     pub(crate) jump: Option<Jump>,
+    /// A window below the controller's own.
+    pub(super) cap: Option<Cap>,
     /// When something was sent last in a jump with which the controller's own was full.
     pub(super) filled: Option<Instant>,
     /// When the newest of the packets was sent that have been acknowledged.
@@ -71,10 +76,12 @@ impl Slot {
             idle: false,
             mtu,
             srtt: Duration::ZERO,
+            least_rtt: Duration::ZERO,
             rttvar: Duration::ZERO,
             pacing: None,
             slow_start: true,
             jump: None,
+            cap: None,
             filled: None,
             newest: None,
             lost: 0,
@@ -84,9 +91,10 @@ impl Slot {
 }
 
 impl Slot {
-    /// The controller's window, or the jump above it.
+    /// The controller's window, or the jump above it, or the cap below.
     pub(super) fn raised(&self, window: u64) -> u64 {
-        self.jump.map_or(window, |j| j.window.max(window))
+        let window = self.jump.map_or(window, |j| j.window.max(window));
+        self.cap.map_or(window, |c| c.window.min(window))
     }
 
     /// The controller's window has changed.
@@ -97,7 +105,7 @@ impl Slot {
 
     /// Whether the controller's own window was not in full use when something left at `sent`.
     pub(super) fn was_idle(&self, sent: Option<Instant>) -> bool {
-        self.idle && (self.filled.is_none() || sent > self.filled)
+        self.is_capped() || self.idle && (self.filled.is_none() || sent > self.filled)
     }
 
     /// A packet was acknowledged or lost.

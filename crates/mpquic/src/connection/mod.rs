@@ -97,6 +97,8 @@ pub struct Connection {
     quiet: Quiet,
     /// Data waited when it was looked for last.
     busy: bool,
+    /// More is to be sent on a stream of QUIC than its peer has room for.
+    blocked: bool,
     /// When a path that has to wait may send.
     paced: Option<Instant>,
     began: Instant,
@@ -154,6 +156,7 @@ impl Connection {
             keys: Keys::default(),
             quiet: Quiet::default(),
             busy: false,
+            blocked: false,
             paced: None,
             began: p.now,
             connected: false,
@@ -248,6 +251,11 @@ impl Connection {
         if let Some(full) = self.full.get_mut(access) {
             *full = held;
         }
+    }
+
+    /// Whether a stream of QUIC has no room for more.
+    pub(crate) fn block(&mut self, blocked: bool) {
+        self.blocked = blocked;
     }
 
     /// Ends it with the application's error code.

@@ -113,9 +113,27 @@ impl Connection {
         }
         self.busy = false;
         self.mark_idle();
+        if self.blocked {
+            self.drain_slowest(now);
+        }
         // No data waits, and what else there is may leave on any path.
         self.set_gates(Open::All);
         self.quic.poll_transmit(now, NonZeroUsize::MIN, buf)
+    }
+
+    /// The peer's window is full, and a path has room: the slowest holds the window up.
+    fn drain_slowest(&mut self, now: Instant) {
+        let busy = |v: &&PathView| v.usable && v.in_flight > 0;
+        let slowest = self.views.iter().filter(busy).max_by_key(|v| v.srtt);
+        let room = |v: &PathView| v.usable && v.has_room();
+        let Some(number) = slowest.map(|v| v.id) else {
+            return;
+        };
+        if self.views.iter().any(|v| v.id != number && room(v))
+            && let Some(p) = self.paths.iter().find(|p| p.number == number)
+        {
+            self.shared.lock()[p.slot].drain(now);
+        }
     }
 
     /// Has the scheduler see the paths as they are.
@@ -125,6 +143,7 @@ impl Connection {
         self.views.clear();
         for p in self.paths.iter().take(MOST_PATHS) {
             let slot = &mut slots[p.slot];
+            slot.ease(now);
             let mut view = view(p, slot);
             if let Some(access) = p.access.map(|i| &self.accesses[i]) {
                 let beside = self.paths.iter().filter(|o| o.access == p.access);

@@ -189,10 +189,14 @@ impl AsyncWrite for WriteHalf {
                     let piece = Bytes::copy_from_slice(&data[..data.len().min(PIECE)]);
                     Ok(lane.write(id, piece))
                 }
-                None => match c.quic().send_stream(stream(id)).write(data) {
-                    Err(WriteError::Blocked) => Ok(0),
-                    other => other.map_err(refused),
-                },
+                None => {
+                    let written = c.quic().send_stream(stream(id)).write(data);
+                    c.block(matches!(written, Err(WriteError::Blocked)));
+                    match written {
+                        Err(WriteError::Blocked) => Ok(0),
+                        other => other.map_err(refused),
+                    }
+                }
             };
             if matches!(taken, Ok(0)) && !data.is_empty() {
                 live.writers.insert(id, cx.waker().clone());

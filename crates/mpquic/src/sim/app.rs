@@ -118,7 +118,9 @@ impl App {
         while s.sent < total {
             let n = (total - s.sent).min(PERIOD);
             let data = Bytes::from_static(bytes(s.sent, n as usize));
-            match c.quic().send_stream(id).write_chunks(&mut &mut [data][..]) {
+            let written = c.quic().send_stream(id).write_chunks(&mut &mut [data][..]);
+            c.block(!matches!(written, Ok(n) if n > 0));
+            match written {
                 Ok(n) if n > 0 => {
                     s.sent += n as u64;
                     any = true;

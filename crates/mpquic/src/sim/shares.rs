@@ -128,6 +128,26 @@ fn a_slow_path_beside_a_faster_one_is_used() {
     assert!(shares[1] > 0.04, "{shares:?}");
 }
 
+/// What waits before 5G and LiFi would fill the receive window of the stream, 2.5 MB.
+#[test]
+fn a_stream_is_not_held_up_by_slow_queues() {
+    let rates = [106.3, 369.8, 3.76];
+    let radio = |mbps, ms, queue_ms| Radio {
+        down: link(mbps, ms, queue_ms),
+        up: link(mbps / 2.0, ms, 60),
+        expects: None,
+    };
+    let radios = [
+        radio(rates[0], 10.06, 30),
+        radio(rates[1], 1.24, 20),
+        radio(rates[2], 1.04, 60),
+    ];
+    let options = options(Lane::Stream, "wrr", WrrMode::WorkConserving, "cubic");
+    let (mbps, shares) = over(&radios, &options, &rates);
+    let bound = rates.iter().sum::<f64>() * payload(Lane::Stream);
+    assert!(mbps > 0.97 * bound, "{mbps:.1} of {bound:.1}, {shares:?}");
+}
+
 #[test]
 fn every_window_is_filled_by_capacity() {
     for (lane, part) in LANES.into_iter().zip([0.97, 0.95]) {

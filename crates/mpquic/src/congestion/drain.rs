@@ -1,0 +1,91 @@
+//! A window below the controller's own. On streams of QUIC, what waits in the queue of the
+//! slowest path fills the peer's window, and all others stand idle: its queue is drained then,
+//! as MPTCP penalizes such a subflow (Raiciu et al., How Hard Can It Be?, NSDI 2012, 4.2).
+
+use std::time::Instant;
+
+use super::shared::Slot;
+
+/// A path's queue is left alone that is less than this part of its round trip.
+const SHORT: f64 = 0.1;
+/// At most this part of a window is taken away at a time.
+const MOST: f64 = 0.5;
+/// This part of a window comes back in a round trip.
+const EASE: u64 = 20;
+/// Packets that a path keeps.
+const LEAST: u64 = 4;
+
+/// Such a window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cap {
+    pub(super) window: u64,
+    /// When it may be less, and more: a round trip after it became that.
+    less: Instant,
+    more: Instant,
+}
+
+impl Slot {
+    /// What the path carries without a queue may be under way, and little more.
+    pub(crate) fn drain(&mut self, now: Instant) {
+        let srtt = self.srtt.as_secs_f64();
+        let queue = 1.0 - self.least_rtt.as_secs_f64() / srtt;
+        if self.cap.is_some_and(|c| c.less > now) || srtt <= 0.0 || queue < SHORT {
+            return;
+        }
+        let keep = (1.0 - queue + SHORT / 2.0).max(MOST);
+        let window = (self.window.min(self.in_flight) as f64 * keep) as u64;
+        self.cap = Some(Cap {
+            window: window.max(LEAST * self.mtu),
+            less: now + self.srtt,
+            more: now + self.srtt,
+        });
+        self.follow(self.own);
+    }
+
+    /// A round trip without a reason to drain it gives it some more.
+    pub(crate) fn ease(&mut self, now: Instant) {
+        let Some(cap) = self.cap.as_mut().filter(|c| c.more <= now) else {
+            return;
+        };
+        cap.window += cap.window / EASE;
+        cap.more = now + self.srtt;
+        self.cap = self.cap.filter(|c| c.window < self.own);
+        self.follow(self.own);
+    }
+
+    /// Whether the controller's own window cannot be in full use.
+    pub(super) fn is_capped(&self) -> bool {
+        self.cap.is_some_and(|c| c.window < self.own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn only_a_queue_is_drained_and_the_window_comes_back() {
+        let ms = Duration::from_millis;
+        let begin = Instant::now();
+        let mut slot = Slot::new(200_000, 1000);
+        slot.in_flight = 200_000;
+        (slot.srtt, slot.least_rtt) = (ms(21), ms(20));
+        slot.drain(begin);
+        assert_eq!(slot.window, 200_000);
+        slot.srtt = ms(40);
+        slot.drain(begin);
+        assert_eq!(slot.window, 110_000);
+        // Not before it can be seen what that did.
+        slot.drain(begin + ms(39));
+        slot.ease(begin + ms(39));
+        assert_eq!(slot.window, 110_000);
+        let mut now = begin;
+        for _ in 0..100 {
+            now += ms(40);
+            slot.ease(now);
+        }
+        assert_eq!((slot.window, slot.is_capped()), (200_000, false));
+    }
+}
