@@ -240,7 +240,7 @@ fn without_places(mut args: impl Iterator<Item = String>) -> String {
     let mut kept = Vec::new();
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--braid" | "--runs" | "--docs" => drop(args.next()),
+            "--braid" | "--runs" | "--docs" | "--picoquic" => drop(args.next()),
             _ => kept.push(arg),
         }
     }

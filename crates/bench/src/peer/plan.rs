@@ -56,6 +56,10 @@ pub(super) fn combinations() -> impl Iterator<Item = Combination> {
 }
 
 impl Combination {
+    pub(super) fn has(&self, who: Who) -> bool {
+        self.server == who || self.client == who
+    }
+
     pub(super) fn name(&self) -> String {
         let (server, client) = (self.server.name(), self.client.name());
         format!("{server} to {client}, {}", self.cc)
