@@ -149,7 +149,7 @@ mod tests {
             bars.iter().map(|b| b.pass).collect::<Vec<_>>()
         };
         assert_eq!((read().mbps, verdicts(read())), (0.0, vec![false, true]));
-        std::fs::write(&path, "10000000000 abd -").unwrap();
+        std::fs::write(&path, "10000000000 def -").unwrap();
         assert_eq!((read().mbps, verdicts(read())), (0.0, vec![false, true]));
         std::fs::write(&path, "10000000000 abc -").unwrap();
         assert_eq!((read().mbps, verdicts(read())), (100.0, vec![true, true]));
