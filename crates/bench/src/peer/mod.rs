@@ -23,7 +23,7 @@ use plan::{FILE, PAIRS, Places};
 /// How to measure.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The program `picoquicdemo`, built from https://github.com/private-octopus/picoquic
+    /// The program `picoquicdemo`, of the project private-octopus/picoquic
     #[arg(long)]
     picoquic: PathBuf,
     /// How often each run is made
