@@ -58,9 +58,10 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let total = options.repeat as usize * PAIRS.len();
     let mut all = Vec::new();
     for pair in PAIRS {
+        let (_, bytes) = places.scenario(pair, 1)?;
+        let hash = make_file(&dir.join("www"), bytes)?;
         for n in 1..=options.repeat {
-            let (scenario, bytes) = places.scenario(pair, n)?;
-            let hash = make_file(&dir.join("www"), bytes)?;
+            let (scenario, _) = places.scenario(pair, n)?;
             let name = format!("{}-{n:02}", crate::text::slug(pair));
             let cases = runs.piece(&name, &scenario, total)?.summary.cases;
             for (c, case) in plan::combinations().zip(&cases) {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 /// Packets that may always leave at once: an initial window (RFC 9002 7.7).
-pub const LEAST_BURST: u64 = 10;
+const LEAST_BURST: u64 = 10;
 /// And at most.
 pub const MOST_BURST: u64 = 40;
 /// UDP payload of all of them, below what the kernel cuts up at a time (GSO).

@@ -1,27 +1,17 @@
 //! Paths that an end asks the other to leave.
 
-use braid_core::Time;
 use braid_core::api::WrrMode;
 
 use super::app::App;
 use super::script::What;
-use super::shares::{link, options};
-use super::world::{Radio, World};
+use super::shares::{options, radio};
+use super::world::{World, at};
 use crate::Lane;
-
-fn at(ms: u64) -> Time {
-    Time::from_nanos(ms * 1_000_000)
-}
 
 /// What is said last often goes by the faster path, and arrives first.
 #[test]
 fn a_path_that_is_left_and_taken_back_at_once_is_used() {
     const N: u64 = 12;
-    let radio = |mbps: f64, ms: f64| Radio {
-        down: link(mbps, ms, 30),
-        up: link(mbps, ms, 30),
-        expects: None,
-    };
     let options = options(Lane::Datagram, "minrtt", WrrMode::Strict, "cubic");
     let begin = |k: u64| 3000 + 2003 * k;
     let flip = |k| {
@@ -30,7 +20,7 @@ fn a_path_that_is_left_and_taken_back_at_once_is_used() {
         [left, (at(until), 0, What::Backup(false))]
     };
     let script = (0..N).flat_map(flip).collect();
-    let radios = [radio(50.0, 5.0), radio(5.0, 150.0)];
+    let radios = [radio(50.0, 5.0, 30), radio(5.0, 150.0, 30)];
     let app = App::new(u64::MAX);
     let mut world = World::new(1, &radios, &options, &[1.0, 1.0], script, app);
     for k in 0..N {

@@ -1,26 +1,16 @@
 //! Two cells of 111 Mbit/s, each with a round trip of 77 ms and a queue of 100 ms: windows
 //! overshoot, and thousands of packets are lost at a time.
 
-use braid_core::Time;
 use braid_core::api::WrrMode;
 
 use super::app::App;
 use super::script::What;
-use super::shares::{link, options};
-use super::world::{Radio, World};
+use super::shares::{link, options, radio};
+use super::world::{Radio, World, at};
 use crate::Lane;
 
-fn at(ms: u64) -> Time {
-    Time::from_nanos(ms * 1_000_000)
-}
-
 fn cells(n: usize) -> Vec<Radio> {
-    let one = || Radio {
-        down: link(111.0, 38.5, 100),
-        up: link(111.0, 38.5, 100),
-        expects: None,
-    };
-    (0..n).map(|_| one()).collect()
+    vec![radio(111.0, 38.5, 100); n]
 }
 
 /// What must be acknowledged with much loss takes nothing from what the receiver has to

@@ -41,6 +41,11 @@ fn endpoint(seed: u64) -> EndpointConfig {
     config
 }
 
+/// So many ms after the start.
+pub(super) fn at(ms: u64) -> Time {
+    Time::from_nanos(ms * 1_000_000)
+}
+
 /// Two ends, several links, one application.
 pub(super) struct World {
     epoch: Instant,

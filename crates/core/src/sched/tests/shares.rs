@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Bytes of the longest burst, and what a packet that was begun within it may add.
+/// Bytes of the longest burst, and one that rounding may add.
 fn quantum(paths: &[PathView]) -> f64 {
     paths.iter().map(PathView::burst).max().unwrap_or(0) as f64 + 1.0
 }
