@@ -1,8 +1,8 @@
 //! The path of the least round-trip time that has room: the default of MPTCP
 //! v0.96 and of most implementations of Multipath QUIC.
 
-use super::view::fastest_and_next;
-use super::{Decision, Flow, PathView, Scheduler};
+use super::view::{fastest_and_next, only_backups, takes_part};
+use super::{Decision, Flow, PathView, Scheduler, lost};
 use crate::Time;
 
 /// Least round-trip time first.
@@ -22,5 +22,11 @@ impl Scheduler for MinRtt {
             },
             Err(until) => Decision::Wait(until),
         }
+    }
+
+    fn decide_lost(&mut self, _now: Time, flow: &Flow, paths: &[PathView]) -> Decision {
+        let backups = only_backups(paths);
+        let members = (0..paths.len()).filter(|i| takes_part(&paths[*i], backups));
+        lost::decide(paths, members, flow.waiting)
     }
 }

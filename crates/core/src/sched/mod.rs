@@ -14,6 +14,7 @@ mod active_standby;
 mod blest;
 mod burst;
 mod ecf;
+mod lost;
 mod minrtt;
 mod priority_based;
 mod redundant;
@@ -30,7 +31,7 @@ use std::fmt::Debug;
 
 pub use active_standby::ActiveStandby;
 pub use blest::Blest;
-pub use burst::{LEAST_BURST, MOST_BURST, burst};
+pub use burst::{MOST_BURST, burst};
 pub use ecf::Ecf;
 pub use minrtt::MinRtt;
 pub use priority_based::PriorityBased;
@@ -117,6 +118,12 @@ pub trait Scheduler: Debug + Send {
 
     /// Says what to do with the packet that is next. `flow.waiting` is above 0.
     fn decide(&mut self, now: Time, flow: &Flow, paths: &[PathView]) -> Decision;
+
+    /// The same for what was lost, of which `flow.waiting` bytes are to be sent again. Where
+    /// this waits, [`Scheduler::decide`] is asked for what is new.
+    fn decide_lost(&mut self, now: Time, flow: &Flow, paths: &[PathView]) -> Decision {
+        self.decide(now, flow, paths)
+    }
 
     /// `bytes` have left on `paths[path]`.
     fn sent(&mut self, _paths: &[PathView], _path: usize, _bytes: u64) {}

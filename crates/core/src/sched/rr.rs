@@ -25,6 +25,10 @@ impl Scheduler for RoundRobin {
         self.0.decide(paths, |_| 1.0)
     }
 
+    fn decide_lost(&mut self, _now: Time, flow: &Flow, paths: &[PathView]) -> Decision {
+        self.0.decide_lost(flow.waiting, paths, |_| 1.0)
+    }
+
     fn sent(&mut self, paths: &[PathView], path: usize, bytes: u64) {
         self.0.sent(paths[path].id, bytes);
     }

@@ -112,15 +112,20 @@ proptest! {
     #[test]
     fn every_decision_can_be_carried_out_and_every_wait_ends(
         mode in mode(),
-        steps in prop::collection::vec((views(), 1u64..100_000, 0u64..1_000_000, 0u64..1000), 1..30),
+        steps in prop::collection::vec(
+            (views(), any::<bool>(), 1u64..100_000, 0u64..1_000_000, 0u64..1000), 1..30
+        ),
     ) {
         for (_, make) in SCHEDULERS {
             let mut s = make(mode);
             let mut t = 0;
-            for (paths, waiting, send_window, dt) in &steps {
+            for (paths, lost, waiting, send_window, dt) in &steps {
                 t += dt;
                 let flow = Flow { waiting: *waiting, send_window: *send_window };
-                let decision = s.decide(at(t), &flow, paths);
+                let decision = match lost {
+                    true => s.decide_lost(at(t), &flow, paths),
+                    false => s.decide(at(t), &flow, paths),
+                };
                 check(decision, s.copies(), paths)?;
                 match decision {
                     Decision::Send { path, most } => s.sent(paths, path, most.min(paths[path].room())),
@@ -165,6 +170,31 @@ fn the_least_delay_first_and_the_next_when_that_is_full() {
         choice("smallest-delay", flow(1, 100), &paths),
         Decision::Wait(Until::Room(1))
     );
+}
+
+/// By the path that is done with all of it first; rather than behind a long queue it waits.
+#[test]
+fn what_was_lost_is_not_sent_on_just_any_path_with_room() {
+    let mut paths = [path(0, 100, 0, 50), path(1, 10, 0, 20)];
+    for name in ["minrtt", "rr", "wrr"] {
+        let lost = |packets, paths: &[PathView]| {
+            let mut s = by_name(name, WrrMode::WorkConserving).unwrap();
+            s.decide_lost(at(0), &flow(packets, 100), paths)
+        };
+        paths[1].in_flight = 0;
+        assert_eq!(sends(lost(1, &paths)), 1, "{name}");
+        assert_eq!(sends(lost(50, &paths)), 0, "{name}");
+        paths[1].in_flight = paths[1].window;
+        assert_eq!(lost(1, &paths), Decision::Wait(Until::Room(1)), "{name}");
+        assert_eq!(sends(lost(5, &paths)), 0, "{name}");
+        paths[1].usable = false;
+        assert_eq!(sends(lost(1, &paths)), 0, "{name}");
+        paths[1].usable = true;
+    }
+    // Strict shares hold for it, too.
+    let mut s = by_name("rr", WrrMode::Strict).unwrap();
+    let next = s.decide(at(0), &flow(1, 100), &paths);
+    assert_eq!(s.decide_lost(at(0), &flow(1, 100), &paths), next);
 }
 
 #[test]

@@ -30,6 +30,10 @@ impl Scheduler for WeightedRoundRobin {
         self.0.decide(paths, |p| p.weight)
     }
 
+    fn decide_lost(&mut self, _now: Time, flow: &Flow, paths: &[PathView]) -> Decision {
+        self.0.decide_lost(flow.waiting, paths, |p| p.weight)
+    }
+
     fn sent(&mut self, paths: &[PathView], path: usize, bytes: u64) {
         self.0.sent(paths[path].id, bytes);
     }

@@ -1,18 +1,19 @@
 //! Sending and receiving on the datagram lane.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use braid_core::sched::xlink::{Oldest, reinject};
-use braid_core::sched::{Decision, Flow, Paths};
+use braid_core::sched::{Decision, Flow, PathView, Paths, Until};
 use bytes::Bytes;
 use noq_proto::{PathStatus, Transmit};
 
 use super::Connection;
 use super::paths::Path;
 use super::transmit::{BURST, Open, burst};
-use crate::lane::{LaneError, Piece};
+use crate::lane::{LaneError, Piece, What};
 use crate::transport;
 
 /// What the library counts of an empty queue, and less than one datagram.
@@ -44,6 +45,14 @@ pub(super) struct Outbox {
 impl Outbox {
     pub(super) fn stir(&mut self) {
         self.stirred = true;
+    }
+
+    /// Before anything else, and whatever the windows say, on each of these paths.
+    pub(super) fn first(&mut self, numbers: &[u32], data: &Bytes) {
+        for number in numbers {
+            self.waiting.push_front((*number, data.clone()));
+        }
+        self.acks += numbers.len();
     }
 }
 
@@ -81,6 +90,10 @@ impl Connection {
             }
             if let Some(asked) = self.ask(now, buf) {
                 return Some(asked);
+            }
+            if self.tell_closed() {
+                self.enqueue();
+                continue;
             }
             if self.outbox.waiting.is_empty() && self.first_acknowledge(now) {
                 self.enqueue();
@@ -121,7 +134,7 @@ impl Connection {
     }
 
     /// Whether QUIC sends data there: on backups only where all are.
-    fn takes_data(&self, path: &Path) -> bool {
+    pub(super) fn takes_data(&self, path: &Path) -> bool {
         let available = |p: &Path| self.quic.path_status(p.id) == Ok(PathStatus::Available);
         available(path) || !self.paths.iter().any(|p| p.established && available(p))
     }
@@ -240,7 +253,11 @@ impl Connection {
         let all = self.paths.iter_mut().enumerate();
         for (i, p) in all.filter(|(_, p)| p.established) {
             let since = lane.suspect(p.number);
-            let newest = self.shared.lock()[p.slot].newest;
+            let (newest, in_flight) = {
+                let slot = &self.shared.lock()[p.slot];
+                (slot.newest, slot.in_flight)
+            };
+            lane.below(p.number, in_flight > 0);
             if newest > p.newest {
                 p.newest = newest;
                 lane.heard(p.number, now);
@@ -272,15 +289,27 @@ impl Connection {
         if waiting == 0 {
             return false;
         }
-        let flow = Flow {
+        let flow = |waiting| Flow {
             waiting,
             send_window,
         };
-        match self.scheduler.decide(time, &flow, &self.views) {
+        let lost = lane.lost();
+        let (mut what, mut decision) = (What::All, Decision::Wait(Until::AnyRoom));
+        if lost > 0 {
+            let views = reliable(&self.views, |number| !lane.is_late(number, now));
+            decision = self.scheduler.decide_lost(time, &flow(lost), &views);
+        }
+        if matches!(decision, Decision::Wait(_)) && waiting > lost {
+            what = if lost > 0 { What::New } else { What::All };
+            decision = self
+                .scheduler
+                .decide(time, &flow(waiting - lost), &self.views);
+        }
+        match decision {
             Decision::Send { path, most } => {
                 let view = &self.views[path];
                 for _ in 0..burst(view, most) {
-                    let next = lane.write_next(&[view.id], room, now);
+                    let next = lane.write_next(&[view.id], room, what, now);
                     if next.is_empty() {
                         break;
                     }
@@ -289,7 +318,9 @@ impl Connection {
             }
             Decision::Copies(set) => {
                 let ids: Vec<u32> = set.iter().map(|i| self.views[i].id).collect();
-                self.outbox.waiting.extend(lane.write_next(&ids, room, now));
+                self.outbox
+                    .waiting
+                    .extend(lane.write_next(&ids, room, what, now));
             }
             Decision::Wait(_) => {}
         }
@@ -328,4 +359,15 @@ impl Connection {
             None => false,
         }
     }
+}
+
+/// The paths, without those that are not to be relied on as long as there are others.
+fn reliable(views: &[PathView], is: impl Fn(u32) -> bool) -> Cow<'_, [PathView]> {
+    let usable = || views.iter().filter(|v| v.usable);
+    if usable().all(|v| is(v.id)) || !usable().any(|v| is(v.id)) {
+        return Cow::Borrowed(views);
+    }
+    let mut views = views.to_vec();
+    views.iter_mut().for_each(|v| v.usable &= is(v.id));
+    Cow::Owned(views)
 }

@@ -3,6 +3,7 @@
 //! happened come out.
 
 mod ask;
+mod closed;
 mod datagrams;
 mod expected;
 mod info;
@@ -91,6 +92,8 @@ pub struct Connection {
     full: Vec<bool>,
     /// Shown to the scheduler; kept for its room.
     views: Vec<PathView>,
+    /// Paths that were closed, of which the peer is not told yet.
+    closed: Vec<PathId>,
     /// When all paths are to be pinged.
     ping: Option<Instant>,
     keys: Keys,
@@ -152,6 +155,7 @@ impl Connection {
             expected: BTreeMap::new(),
             opening,
             views: Vec::new(),
+            closed: Vec::new(),
             ping: None,
             keys: Keys::default(),
             quiet: Quiet::default(),
@@ -316,7 +320,10 @@ impl Connection {
             Quic::ConnectionLost { reason } => self.events.push_back(Event::Lost(reason)),
             // Once it was refused, nothing of it counts.
             Quic::DatagramReceived if !self.quic.is_closed() => match self.receive_datagrams(now) {
-                Ok(()) => self.hear_expected(),
+                Ok(()) => {
+                    self.hear_expected();
+                    self.hear_closed(now);
+                }
                 Err(e) => self.refuse(&e, now),
             },
             Quic::Stream(e) => self.events.push_back(Event::Stream(e)),

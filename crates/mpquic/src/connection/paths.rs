@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use noq_proto::{FourTuple, PathAbandonReason, PathError, PathId, VarInt};
+use noq_proto::{FourTuple, PathAbandonReason, PathError, PathId};
 
 use super::ask::Ask;
 use super::status::{Said, status};
@@ -20,9 +20,6 @@ const RETRY_MOST: Duration = Duration::from_secs(5);
 const PING: Duration = Duration::from_secs(2);
 /// Connection ids for further paths arrive some time after the handshake.
 const NO_CIDS_YET: Duration = Duration::from_millis(5);
-/// What a path is closed with whose access is lost (draft-ietf-quic-multipath,
-/// PATH_UNSTABLE_OR_POOR).
-const LOST: VarInt = VarInt::from_u32(0x3e76);
 
 /// A path that may carry data.
 #[derive(Clone, Debug)]
@@ -40,7 +37,7 @@ pub(super) struct Path {
     /// Validated.
     pub(super) established: bool,
     /// From an address that the device no longer has: to be replaced.
-    stale: bool,
+    pub(super) stale: bool,
     /// Nothing comes back on it: it is to QUIC as a backup is.
     pub(super) held: bool,
     /// Asked whether anything does, while it is held.
@@ -162,20 +159,6 @@ impl Connection {
         if let Some(i) = access {
             let saved = Saved::of(&self.shared.lock()[slot], now);
             self.saved[i] = saved.or(self.saved[i]);
-        }
-    }
-
-    /// Closes the paths of accesses that are lost, once there is another to tell of it and
-    /// of what new paths need: one that is not established yet cannot.
-    fn close_unusable(&mut self, now: Instant) {
-        let accesses = &self.accesses;
-        let lost = |p: &&Path| p.stale || p.access.is_some_and(|i| !accesses[i].usable());
-        if !self.paths.iter().any(|p| p.established && !lost(&p)) {
-            return;
-        }
-        let ids: Vec<PathId> = self.paths.iter().filter(lost).map(|p| p.id).collect();
-        for id in ids {
-            let _ = self.quic.close_path(now, id, LOST);
         }
     }
 

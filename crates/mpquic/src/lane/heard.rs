@@ -1,10 +1,13 @@
 //! Which datagrams of one path of the peer have arrived.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rangemap::RangeSet;
 
 use super::wire::{Ack, MOST_RANGES, micros};
+
+/// How long what has come is told again and again, at least.
+const TOLD_FOR: Duration = Duration::from_millis(100);
 
 /// One path.
 #[derive(Debug, Default)]
@@ -12,6 +15,9 @@ pub(super) struct Heard {
     have: RangeSet<u64>,
     /// When the largest came.
     largest: Option<(u64, Instant)>,
+    /// The largest a while ago, and the present one at the latest of these times.
+    told: u64,
+    mark: Option<(u64, Instant)>,
     /// Some have come that were not acknowledged.
     news: bool,
 }
@@ -33,12 +39,25 @@ impl Heard {
         if self.largest.is_none_or(|(l, _)| l < sequence) {
             self.largest = Some((sequence, now));
         }
+        self.forget_told(sequence, now);
         // What is older is acknowledged, or taken for lost, by now.
         while self.have.len() > MOST_RANGES {
             let first = self.have.first().cloned()?;
             self.have.remove(first);
         }
         Some(sequence == next)
+    }
+
+    /// What was lost leaves gaps for good, which need not be told for good.
+    fn forget_told(&mut self, sequence: u64, now: Instant) {
+        let Some((largest, _)) = self.largest else {
+            return;
+        };
+        let (before, at) = *self.mark.get_or_insert((largest, now));
+        if now >= at + TOLD_FOR {
+            (self.told, self.mark) = (before, Some((largest, now)));
+        }
+        self.told = self.told.min(sequence);
     }
 
     /// The acknowledgement of what has come; none if there is no news.
@@ -48,7 +67,8 @@ impl Heard {
         }
         let (_, at) = self.largest?;
         let delay = now.duration_since(at).as_micros();
-        let ranges = self.have.iter().map(|r| (r.start, r.end - 1));
+        let new = self.have.iter().filter(|r| r.end > self.told);
+        let ranges = new.map(|r| (r.start, r.end - 1));
         let mut ranges: Vec<(u64, u64)> = ranges.collect();
         ranges.reverse();
         Some(Ack {
@@ -68,5 +88,29 @@ impl Heard {
     #[cfg(test)]
     pub(super) fn cost(&self) -> usize {
         size_of::<Self>() + 32 + 64 * self.have.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_told_for_a_while() {
+        let (mut heard, clock) = (Heard::default(), Instant::now());
+        let at = |ms: u64| clock + Duration::from_millis(ms);
+        let ranges = |heard: &mut Heard, ms| heard.ack(0, clock, at(ms)).unwrap().ranges;
+        // One of ten is lost, and one comes every millisecond.
+        for n in (0..1000).filter(|n| n % 10 != 9) {
+            assert_eq!(heard.take(n, at(n)), Some(n % 10 != 0 || n == 0));
+            let told = ranges(&mut heard, n);
+            assert_eq!(told[0].1, n);
+            let since = n.saturating_sub(told.last().unwrap().0);
+            assert!(since >= n.min(100) && since <= 210, "{since} at {n}");
+        }
+        // What comes late is told all the same, and what has come before is known.
+        assert_eq!(heard.take(509, at(1000)), Some(false));
+        assert!(ranges(&mut heard, 1000).contains(&(500, 518)));
+        assert_eq!(heard.take(400, at(1000)), None);
     }
 }

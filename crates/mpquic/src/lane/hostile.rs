@@ -3,6 +3,8 @@
 //!
 //! `PROPTEST_CASES=100000 cargo test -p braid-mpquic hostile` runs for longer.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -107,6 +109,7 @@ fn frame() -> impl Strategy<Value = Frame> {
             rate,
             number,
         }),
+        1 => any::<u32>().prop_map(|path| Frame::Closed { path: PathId::from(path) }),
     ]
 }
 
@@ -215,7 +218,7 @@ impl Target {
                 self.written += n + 1000;
             }
             Op::Send(path) => {
-                self.written += 1000 * lane.write_next(&[path], 1200, now).len();
+                self.written += 1000 * lane.write_next(&[path], 1200, What::All, now).len();
             }
             Op::Acknowledge => {
                 lane.write_ack(1200, now);

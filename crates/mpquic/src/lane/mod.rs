@@ -15,6 +15,7 @@ mod incoming;
 mod messages;
 mod outgoing;
 mod over;
+mod path;
 mod sent;
 mod stream;
 #[cfg(test)]
@@ -23,7 +24,7 @@ mod told;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use noq_proto::{PathId, VarInt};
@@ -33,7 +34,7 @@ pub(crate) use expected::Expectation;
 use incoming::{Incoming, WINDOW};
 use messages::MOST_MESSAGE;
 use outgoing::Outgoing;
-pub(crate) use outgoing::Piece;
+pub(crate) use outgoing::{Piece, What};
 use sent::Sent;
 use wire::{Ack, Frame, HEADER, Number};
 
@@ -71,7 +72,9 @@ pub struct Lane {
     abandoned: BTreeSet<u64>,
     /// What the peer expects of paths of QUIC since it was asked for, bytes per second.
     expected: BTreeMap<PathId, Expectation>,
-    /// Words of that kind that this end has said.
+    /// Paths of QUIC that the peer has lost, since it was asked for.
+    closed: BTreeSet<PathId>,
+    /// Words of the other kind that this end has said.
     words: u64,
     /// The greatest number of a path that there has been.
     newest: Option<u32>,
@@ -87,6 +90,7 @@ impl Lane {
             acks: Acknowledger::default(),
             abandoned: BTreeSet::new(),
             expected: BTreeMap::new(),
+            closed: BTreeSet::new(),
             words: 0,
             newest: None,
             clock: now,
@@ -175,13 +179,6 @@ impl Lane {
         self.incoming.messages.next()
     }
 
-    /// Of the latest datagram on a path, the peer's clock at its arrival less ours at its
-    /// sending, microseconds modulo 2^32: between two paths, the difference of their
-    /// one-way delays.
-    pub fn one_way(&self, path: u32) -> Option<u32> {
-        self.sent.get(&path)?.one_way
-    }
-
     /// A datagram has arrived.
     pub(crate) fn receive(&mut self, data: Bytes, now: Instant) -> Result<(), LaneError> {
         let (number, frames) = wire::read(data)?;
@@ -224,6 +221,11 @@ impl Lane {
                         self.expected.pop_last();
                     }
                 }
+                Frame::Closed { path } => {
+                    if self.closed.len() < MOST_PATHS {
+                        self.closed.insert(path);
+                    }
+                }
             }
         }
         Ok(())
@@ -247,6 +249,11 @@ impl Lane {
     /// Bytes that wait, and the send window: what the scheduler is shown.
     pub(crate) fn flow(&self) -> (u64, u64) {
         (self.outgoing.waiting(), self.outgoing.window())
+    }
+
+    /// Bytes of that which were lost.
+    pub(crate) fn lost(&self) -> u64 {
+        self.outgoing.lost_bytes()
     }
 
     /// Whether an acknowledgement is due.
@@ -281,15 +288,16 @@ impl Lane {
         out.freeze()
     }
 
-    /// The next datagram of at most `room` bytes, once for each of `paths`; none if
-    /// nothing waits.
+    /// The next datagram of at most `room` bytes, once for each of `paths`; none if nothing
+    /// of `what` waits.
     pub(crate) fn write_next(
         &mut self,
         paths: &[u32],
         room: usize,
+        what: What,
         now: Instant,
     ) -> Vec<(u32, Bytes)> {
-        let (frames, pieces) = self.outgoing.fill(room.saturating_sub(HEADER));
+        let (frames, pieces) = self.outgoing.fill(room.saturating_sub(HEADER), what);
         if frames.is_empty() {
             return Vec::new();
         }
@@ -323,49 +331,6 @@ impl Lane {
         (!frames.is_empty()).then(|| self.datagram(path, &frames, pieces, now))
     }
 
-    /// Smoothed round-trip time and deviation of a path, once known.
-    pub(crate) fn rtt(&self, path: u32) -> Option<(Duration, Duration)> {
-        self.sent.get(&path)?.rtt()
-    }
-
-    /// The least round-trip time of a path; none before the first.
-    pub fn min_rtt(&self, path: u32) -> Option<Duration> {
-        let least = self.sent.get(&path)?.min_rtt;
-        (least < Duration::MAX).then_some(least)
-    }
-
-    /// Since when nothing has come back on a path, if for too long.
-    pub(crate) fn suspect(&self, path: u32) -> Option<Instant> {
-        self.sent.get(&path)?.suspect()
-    }
-
-    /// A path may be dead though nothing is known to be lost there.
-    pub(crate) fn doubt(&mut self, path: u32, now: Instant) {
-        let lost = self.sent.entry(path).or_default().doubt(now);
-        self.outgoing.lose(lost);
-    }
-
-    /// QUIC has heard of a path.
-    pub(crate) fn heard(&mut self, path: u32, now: Instant) {
-        if let Some(sent) = self.sent.get_mut(&path) {
-            sent.heard(now);
-        }
-    }
-
-    /// What has left since a path was suspected has arrived.
-    pub(crate) fn revive(&mut self, path: u32, now: Instant) {
-        if let Some(sent) = self.sent.get_mut(&path) {
-            sent.revive(now);
-        }
-    }
-
-    /// A path has ended.
-    pub(crate) fn forget(&mut self, path: u32) {
-        if let Some(mut sent) = self.sent.remove(&path) {
-            self.outgoing.lose(sent.give_up());
-        }
-    }
-
     /// An acknowledgement cannot be sent now, for want of room: it is tried again soon.
     pub(crate) fn defer(&mut self, now: Instant) {
         self.acks.defer(now);
@@ -394,7 +359,7 @@ impl Lane {
     #[cfg(test)]
     pub(crate) fn cost(&self) -> usize {
         let sent: usize = self.sent.values().map(Sent::cost).sum();
-        let expected = 64 * self.expected.len();
-        self.outgoing.cost() + self.incoming.cost() + sent + self.acks.cost() + expected
+        let paths = 64 * (self.expected.len() + self.closed.len());
+        self.outgoing.cost() + self.incoming.cost() + sent + self.acks.cost() + paths
     }
 }

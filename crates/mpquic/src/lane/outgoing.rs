@@ -34,6 +34,15 @@ pub(crate) enum Piece {
     Word(Word),
 }
 
+/// What of that is to be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// What was lost, then anything else.
+    All,
+    /// What was not sent before.
+    New,
+}
+
 /// Everything that is to be sent.
 #[derive(Debug)]
 pub(super) struct Outgoing {
@@ -137,6 +146,11 @@ impl Outgoing {
         fresh.min(self.most - self.sent) + self.again_bytes + small + self.messages.bytes() as u64
     }
 
+    /// Bytes of streams that are to be sent again.
+    pub(super) fn lost_bytes(&self) -> u64 {
+        self.again_bytes
+    }
+
     /// Bytes from the first that is not acknowledged to the last that the peer takes.
     pub(super) fn window(&self) -> u64 {
         let of = |s: &Stream| s.most.saturating_sub(s.base);
@@ -146,15 +160,17 @@ impl Outgoing {
 
     /// Fills a datagram of at most `room` bytes: frames, and what to send again should
     /// they be lost.
-    pub(super) fn fill(&mut self, mut room: usize) -> (Vec<Frame>, Vec<Piece>) {
+    pub(super) fn fill(&mut self, mut room: usize, what: What) -> (Vec<Frame>, Vec<Piece>) {
         let (mut frames, mut pieces) = (Vec::new(), Vec::new());
         while let Some((frame, piece, used)) = self.told.next(room) {
             frames.push(frame);
             pieces.push(piece);
             room -= used;
         }
-        while let Some(frame) = self
-            .lost(room)
+        let again = what == What::All;
+        while let Some(frame) = again
+            .then(|| self.lost(room))
+            .flatten()
             .or_else(|| self.messages.part(room))
             .or_else(|| self.fresh(room))
         {
@@ -177,7 +193,8 @@ impl Outgoing {
                 Frame::Ack(_)
                 | Frame::Credit { .. }
                 | Frame::CreditOfAll { .. }
-                | Frame::Expected { .. } => 0,
+                | Frame::Expected { .. }
+                | Frame::Closed { .. } => 0,
             };
             frames.push(frame);
             room = room.saturating_sub(used);

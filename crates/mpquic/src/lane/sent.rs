@@ -62,6 +62,10 @@ pub(super) struct Sent {
     /// When QUIC heard of the path last. That keeps it from being suspected, and does not
     /// bring back what was lost.
     below: Option<Instant>,
+    /// It waits for something yet.
+    below_waits: bool,
+    /// When all was given up, though QUIC had heard of the path.
+    gave_up: Option<Instant>,
     /// Timeouts since then, and when the first was.
     timeouts: u32,
     suspect: Option<Instant>,
@@ -83,6 +87,8 @@ impl Default for Sent {
             latest: Duration::ZERO,
             heard: None,
             below: None,
+            below_waits: false,
+            gave_up: None,
             timeouts: 0,
             suspect: None,
             one_way: None,
@@ -122,6 +128,11 @@ impl Sent {
         self.below = Some(now);
     }
 
+    /// Whether anything is under way, below the lane.
+    pub(super) fn below(&mut self, waits: bool) {
+        self.below_waits = waits;
+    }
+
     /// It is suspected for another's reason. Returns what is given up for that.
     pub(super) fn doubt(&mut self, now: Instant) -> Vec<Piece> {
         self.suspect.get_or_insert(now);
@@ -130,7 +141,7 @@ impl Sent {
 
     /// Something has come back after all.
     pub(super) fn revive(&mut self, now: Instant) {
-        (self.timeouts, self.suspect) = (0, None);
+        (self.timeouts, self.suspect, self.gave_up) = (0, None, None);
         self.heard = Some(now);
     }
 
@@ -240,14 +251,26 @@ impl Sent {
     /// the probe timeout of RFC 9002 6.2.1, but from the oldest on, since a path that dies
     /// goes on to be sent on.
     fn silent_at(&self) -> Option<Instant> {
+        Some(self.waits_since().or(self.gave_up)? + self.patience())
+    }
+
+    /// Since when what is under way has not been acknowledged in part.
+    fn waits_since(&self) -> Option<Instant> {
         let (_, oldest) = self.packets.first_key_value()?;
-        Some(oldest.at.max(self.heard.unwrap_or(oldest.at)) + self.patience())
+        Some(oldest.at.max(self.heard.unwrap_or(oldest.at)))
+    }
+
+    fn round(&self) -> Duration {
+        self.srtt.unwrap_or(INITIAL_RTT) + (4 * self.rttvar).max(GRANULARITY)
     }
 
     fn patience(&self) -> Duration {
-        let srtt = self.srtt.unwrap_or(INITIAL_RTT);
-        let wait = srtt + (4 * self.rttvar).max(GRANULARITY) + ACK_DELAY + SLACK;
-        wait * (1 << self.timeouts.min(6))
+        (self.round() + ACK_DELAY + SLACK) * (1 << self.timeouts.min(6))
+    }
+
+    /// Whether nothing has come back for a round trip, which need not mean anything yet.
+    pub(super) fn is_late(&self, now: Instant) -> bool {
+        self.timeouts > 0 || self.waits_since().is_some_and(|t| t + self.round() < now)
     }
 
     /// Time has passed. What is under way when nothing comes back is given as lost, to be
@@ -255,10 +278,14 @@ impl Sent {
     pub(super) fn tick(&mut self, now: Instant) -> Vec<Piece> {
         if self.silent_at().is_some_and(|t| t <= now) {
             let quiet = self.below.is_none_or(|b| b + self.patience() <= now);
+            let waits = !self.packets.is_empty() || self.below_waits;
             self.timeouts += 1;
-            if quiet && (self.packets.len() >= MANY || self.timeouts > 1) {
+            let silent = quiet && waits && (self.packets.len() >= MANY || self.timeouts > 1);
+            if silent {
                 self.suspect.get_or_insert(now);
             }
+            // Its window may stay full: then nothing more is under way here that could tell.
+            self.gave_up = (!silent && waits).then_some(now);
             return self.give_up();
         }
         self.find_lost(now)

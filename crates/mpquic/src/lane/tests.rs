@@ -1,5 +1,7 @@
 //! Two lanes over paths that lose, delay, double and reorder.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -40,7 +42,7 @@ impl Pair {
                 }
                 if end.suspect(path).is_none() || (0..paths).all(|p| end.suspect(p).is_some()) {
                     for _ in 0..4 {
-                        out.extend(end.write_next(&[path], 1200, self.now));
+                        out.extend(end.write_next(&[path], 1200, What::All, self.now));
                     }
                 }
             }
@@ -221,7 +223,7 @@ fn what_a_peer_may_not_is_refused() {
     });
     let (mut l, now) = lane();
     l.write(1, Bytes::from_static(b"x"));
-    l.write_next(&[0], 1200, now);
+    l.write_next(&[0], 1200, What::All, now);
     assert_eq!(l.receive(datagram(&[ack]), now), Err(LaneError::NeverSent));
     for wrong in [
         vec![stream(1, WINDOW, 1, false)],
@@ -279,7 +281,7 @@ fn streams_take_turns() {
     }
     let mut sent = BTreeMap::<u64, usize>::new();
     for _ in 0..30 {
-        for (_, data) in lane.write_next(&[0], 1200, now) {
+        for (_, data) in lane.write_next(&[0], 1200, What::All, now) {
             for frame in wire::read(data).unwrap().1 {
                 if let Frame::Stream { channel, data, .. } = frame {
                     *sent.entry(channel).or_default() += data.len();

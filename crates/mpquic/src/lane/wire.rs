@@ -12,6 +12,7 @@
 //!          | 8      path of QUIC (i) rate (i) number (i)
 //!                        what it may carry to the sender of this, 0 if that is not known;
 //!                        of several the one with the greatest number holds
+//!          | 9      path of QUIC (i)                         it is lost, and being closed
 //! ```
 //!
 //! (i) is a variable-length integer (RFC 9000 16), `path` the sender's number of a path,
@@ -78,6 +79,9 @@ pub(super) enum Frame {
         path: PathId,
         rate: u64,
         number: u64,
+    },
+    Closed {
+        path: PathId,
     },
 }
 
@@ -178,6 +182,10 @@ impl Frame {
                 put(out, *rate);
                 put(out, *number);
             }
+            Self::Closed { path } => {
+                out.put_u8(9);
+                path.encode(out);
+            }
         }
     }
 
@@ -225,6 +233,9 @@ impl Frame {
                 path: PathId::from(get_u32(buf)?),
                 rate: get(buf)?,
                 number: get(buf)?,
+            },
+            9 => Self::Closed {
+                path: PathId::from(get_u32(buf)?),
             },
             _ => return Err(Malformed("an unknown frame")),
         })
@@ -311,6 +322,9 @@ mod tests {
                 path: PathId::from(path),
                 rate,
                 number,
+            }),
+            any::<u32>().prop_map(|path| Frame::Closed {
+                path: PathId::from(path),
             }),
         ]
     }

@@ -19,6 +19,15 @@ pub(super) fn link(mbps: f64, ms: f64, queue_ms: u64) -> LinkSpec {
     }
 }
 
+/// The same in both directions.
+pub(super) fn radio(mbps: f64, ms: f64, queue_ms: u64) -> Radio {
+    Radio {
+        down: link(mbps, ms, queue_ms),
+        up: link(mbps, ms, queue_ms),
+        expects: None,
+    }
+}
+
 /// 5G, Wi-Fi and LiFi at a tenth of the rates of the scenario `static`.
 pub(super) fn accesses(queue_ms: u64) -> Vec<Radio> {
     let of = |(down, up, ms): (f64, f64, f64)| Radio {
@@ -29,6 +38,19 @@ pub(super) fn accesses(queue_ms: u64) -> Vec<Radio> {
     [(35.4, 6.0, 10.0), (123.3, 60.0, 1.3), (1.25, 1.25, 1.0)]
         .map(of)
         .into()
+}
+
+/// Downlinks of [`scaled`], Mbit/s.
+pub(super) const RATES: [f64; 3] = [106.3, 369.8, 3.76];
+
+/// 5G, Wi-Fi and LiFi at 0.3 of the rates of the scenario `static`, with its queues.
+pub(super) fn scaled() -> Vec<Radio> {
+    let times = [(10.06, 30), (1.24, 20), (1.04, 60)];
+    let of = |(mbps, (ms, queue_ms))| Radio {
+        up: link(mbps / 2.0, ms, 60),
+        ..radio(mbps, ms, queue_ms)
+    };
+    RATES.into_iter().zip(times).map(of).collect()
 }
 
 pub(super) fn options(lane: Lane, scheduler: &str, wrr_mode: WrrMode, cc: &str) -> Options {
@@ -112,14 +134,9 @@ fn strict_weights_are_exact() {
 /// The queue of the slow path holds five packets.
 #[test]
 fn a_slow_path_beside_a_faster_one_is_used() {
-    let radio = |mbps: f64, ms: f64| Radio {
-        down: link(mbps, ms, 60),
-        up: link(mbps, ms, 60),
-        expects: None,
-    };
     let mut options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, "cubic");
     options.steering.reinject = true;
-    let radios = [radio(10.0, 30.0), radio(1.0, 300.0)];
+    let radios = [radio(10.0, 30.0, 60), radio(1.0, 300.0, 60)];
     let (mbps, shares) = over(&radios, &options, &[]);
     assert!(
         mbps > 10.0 * payload(Lane::Datagram),
@@ -131,20 +148,9 @@ fn a_slow_path_beside_a_faster_one_is_used() {
 /// What waits before 5G and LiFi would fill the receive window of the stream, 2.5 MB.
 #[test]
 fn a_stream_is_not_held_up_by_slow_queues() {
-    let rates = [106.3, 369.8, 3.76];
-    let radio = |mbps, ms, queue_ms| Radio {
-        down: link(mbps, ms, queue_ms),
-        up: link(mbps / 2.0, ms, 60),
-        expects: None,
-    };
-    let radios = [
-        radio(rates[0], 10.06, 30),
-        radio(rates[1], 1.24, 20),
-        radio(rates[2], 1.04, 60),
-    ];
     let options = options(Lane::Stream, "wrr", WrrMode::WorkConserving, "cubic");
-    let (mbps, shares) = over(&radios, &options, &rates);
-    let bound = rates.iter().sum::<f64>() * payload(Lane::Stream);
+    let (mbps, shares) = over(&scaled(), &options, &RATES);
+    let bound = RATES.iter().sum::<f64>() * payload(Lane::Stream);
     assert!(mbps > 0.97 * bound, "{mbps:.1} of {bound:.1}, {shares:?}");
 }
 

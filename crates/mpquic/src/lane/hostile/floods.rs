@@ -86,7 +86,7 @@ fn our_own_channels_leave_little_behind() {
     for n in 0..50_000 {
         assert_eq!(t.lane.write(2 * n, Bytes::from_static(b"x")), 1);
         t.lane.finish(2 * n);
-        assert_eq!(t.lane.write_next(&[0], 1200, t.now).len(), 1);
+        assert_eq!(t.lane.write_next(&[0], 1200, What::All, t.now).len(), 1);
         let ack = Frame::Ack(Ack {
             path: 0,
             received: 0,
@@ -163,7 +163,7 @@ fn what_is_never_acknowledged_is_given_up() {
     for n in 0..300_000u64 {
         assert!(t.lane.send_message(vec![1; 1000].into(), false));
         let path = (n % 2) as u32;
-        assert_eq!(t.lane.write_next(&[path], 1200, t.now).len(), 1);
+        assert_eq!(t.lane.write_next(&[path], 1200, What::All, t.now).len(), 1);
     }
     assert!(t.lane.cost() < 10 * MB, "{}", t.lane.cost());
 }
@@ -190,7 +190,7 @@ fn acknowledgements_of_what_was_never_sent_are_refused() {
         let mut t = Target::new();
         t.lane.write(1, vec![1; 20_000].into());
         for _ in 0..10 {
-            t.lane.write_next(&[3], 1200, t.now);
+            t.lane.write_next(&[3], 1200, What::All, t.now);
         }
         let outcome = send(&mut t, &[ack(path, first, last)]);
         let wanted = wrong.then_some(LaneError::NeverSent);

@@ -1,0 +1,31 @@
+//! What was lost holds up what the receiver has already. So it is not sent on just any path
+//! that has room: rather than behind a long queue it waits for room on a better path, as
+//! with ECF (Lim et al.: ECF: An MPTCP Path Scheduler to Manage Heterogeneous Paths, CoNEXT
+//! 2017).
+
+use super::{Decision, PathView, Until};
+
+/// What room is worth: a path without any may take half as long.
+const ROOM: f64 = 2.0;
+
+/// The path of `members` that would be done first with all of `lost` bytes, sending a window
+/// with every round trip.
+pub(super) fn decide(
+    paths: &[PathView],
+    members: impl Iterator<Item = usize>,
+    lost: u64,
+) -> Decision {
+    let time = |i: &usize| {
+        let p = &paths[*i];
+        let time = p.srtt.as_secs_f64() * (1.0 + lost as f64 / p.window as f64);
+        time * if p.has_room() { 1.0 } else { ROOM }
+    };
+    match members.min_by(|a, b| time(a).total_cmp(&time(b))) {
+        Some(path) if paths[path].has_room() => Decision::Send {
+            path,
+            most: paths[path].burst(),
+        },
+        Some(path) => Decision::Wait(Until::Room(path)),
+        None => Decision::Wait(Until::Path),
+    }
+}

@@ -1,0 +1,61 @@
+//! Paths that this end closes: the sooner the peer knows, the sooner it sends elsewhere
+//! what was under way there.
+
+use std::time::Instant;
+
+use noq_proto::{PathId, VarInt};
+
+use super::Connection;
+use super::paths::Path;
+use crate::lane::Lane;
+
+/// What a path is closed with whose access is lost (draft-ietf-quic-multipath,
+/// PATH_UNSTABLE_OR_POOR).
+const LOST: VarInt = VarInt::from_u32(0x3e76);
+
+impl Connection {
+    /// Closes the paths of accesses that are lost, once there is another to tell of it and
+    /// of what new paths need: one that is not established yet cannot.
+    pub(super) fn close_unusable(&mut self, now: Instant) {
+        if !self.paths.iter().any(|p| p.established && !self.is_lost(p)) {
+            return;
+        }
+        let lost = self.paths.iter().filter(|p| self.is_lost(p));
+        let ids: Vec<PathId> = lost.map(|p| p.id).collect();
+        for id in ids {
+            if self.quic.close_path(now, id, LOST).is_ok() {
+                self.closed.push(id);
+            }
+        }
+    }
+
+    fn is_lost(&self, path: &Path) -> bool {
+        let usable = path.access.is_none_or(|i| self.accesses[i].usable());
+        path.stale || !usable
+    }
+
+    /// Has the peer told on all other paths: what is the fastest for it, the queues of both ends
+    /// say, and this end knows of one. False if there is nothing to tell.
+    pub(super) fn tell_closed(&mut self) -> bool {
+        let closed = std::mem::take(&mut self.closed);
+        if closed.is_empty() || self.lane.is_none() {
+            return false;
+        }
+        let may = |p: &&Path| p.established && !p.held && !self.is_lost(p) && self.takes_data(p);
+        let others: Vec<u32> = self.paths.iter().filter(may).map(|p| p.number).collect();
+        self.outbox.first(&others, &Lane::write_closed(&closed));
+        !others.is_empty()
+    }
+
+    /// What the peer has told of that: nothing leaves there from now on.
+    pub(super) fn hear_closed(&mut self, now: Instant) {
+        let Some(lane) = &mut self.lane else {
+            return;
+        };
+        for id in lane.closed() {
+            if let Some(p) = self.paths.iter().find(|p| p.id == id) {
+                lane.doubt(p.number, now);
+            }
+        }
+    }
+}
