@@ -69,3 +69,29 @@ fn what_cannot_be_is_refused_with_the_reason() {
         assert!(said.contains(why), "{keys}: {said}");
     }
 }
+
+/// Weights, and those that an event sets: somebody has to carry.
+#[test]
+fn weights_of_zero_everywhere_are_refused() {
+    let with = |weights: &str, event: &str| {
+        let keys = format!("scheduler = \"wrr\"\nweights = {{ {weights} }}\ntraffic = \"bulk\"");
+        let event = format!("[[event]]\nat = \"3 s\"\nweights = {{ {event} }}");
+        let text = format!(
+            "name = \"q\"\nduration = \"10 s\"\n[access]\nnr.kind = \"5g\"\n\
+             nr.down.rate = \"9 Mbit/s\"\nwifi.kind = \"wifi\"\nwifi.down.rate = \"9 Mbit/s\"\n\
+             {event}\n[[case]]\nname = \"c\"\nengine = \"mpquic\"\n{keys}\n"
+        );
+        let (here, none) = (Path::new("."), Overrides::default());
+        let parsed = Scenario::parse(&text, Path::new("q.toml"), here, &none);
+        parsed.map(|_| ()).map_err(|e| e.to_string())
+    };
+    assert_eq!(with("nr = 0", "wifi = 2"), Ok(()));
+    assert_eq!(with("nr = 0, wifi = 1", "nr = 1, wifi = 0"), Ok(()));
+    for (weights, event, why) in [
+        ("nr = 0, wifi = 0", "nr = 1", "with these weights no access"),
+        ("nr = 0, wifi = 1", "wifi = 0", "from 3s on no access"),
+    ] {
+        let refused = with(weights, event).unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
+}

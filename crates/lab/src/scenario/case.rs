@@ -9,7 +9,9 @@ use serde_spanned::Spanned;
 use super::build::{Builder, Setting, no_access, unknown};
 use super::diagnostic::Problem;
 use super::raw::{RawCase, RawVariant, RawWeights};
-use super::{AccessSetup, Bystander, Case, Engine, Event, PathManager, network, quic, traffic};
+use super::{
+    AccessSetup, Action, Bystander, Case, Engine, Event, PathManager, network, quic, traffic,
+};
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
@@ -78,6 +80,11 @@ impl Builder<'_> {
         let concerns = |e: &&Event| mine.contains(&e.access) && e.at < duration;
         events.extend(planned.filter(concerns).cloned());
         events.sort_by_key(|e| e.at);
+        if let Some(raw) = &raw.weights {
+            let at = |when: String| format!("{when} no access would have a weight above 0");
+            let never = nobody_carries(&mine, raw.get_ref(), &events);
+            never.map_or(Ok(()), |when| Err(Problem::at(raw.span(), at(when))))?;
+        }
         let base_name = raw.name.get_ref().clone();
         let cc = raw.cc.as_ref().map(|s| s.get_ref().clone());
         let used = accesses.iter().filter(|a| mine.contains(&a.name));
@@ -305,4 +312,24 @@ fn like_the_case(others: &[Bystander], cc: Option<&String>) -> Vec<Bystander> {
         }
     }
     others
+}
+
+/// When all accesses would have a weight of 0, in words: those that are not named begin with 1.
+fn nobody_carries(mine: &[String], given: &RawWeights, events: &[Event]) -> Option<String> {
+    let begin = |a: &String| (a.clone(), given.get(a).map_or(1.0, |w| w.0));
+    let mut weights: BTreeMap<String, f64> = mine.iter().map(begin).collect();
+    let nobody = |weights: &BTreeMap<String, f64>| weights.values().all(|w| *w == 0.0);
+    if nobody(&weights) {
+        return Some("with these weights".to_owned());
+    }
+    events.iter().find_map(|e| {
+        let Action::Weights(new) = &e.action else {
+            return None;
+        };
+        let named = weights
+            .iter_mut()
+            .filter_map(|(a, w)| Some((w, new.get(a)?)));
+        named.for_each(|(w, new)| *w = *new);
+        nobody(&weights).then(|| format!("from {:?} on", e.at))
+    })
 }
