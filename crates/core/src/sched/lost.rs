@@ -3,24 +3,28 @@
 //! with ECF (Lim et al.: ECF: An MPTCP Path Scheduler to Manage Heterogeneous Paths, CoNEXT
 //! 2017).
 
-use super::{Decision, PathView, Until};
+use std::cmp::Ordering;
+
+use super::{Decision, PathView, Paths, Until};
 
 /// What room is worth: a path without any may take half as long.
 const ROOM: f64 = 2.0;
 
 /// The path of `members` that would be done first with all of `lost` bytes, sending a window
-/// with every round trip.
+/// with every round trip; one that may be dead only where all are.
 pub(super) fn decide(
     paths: &[PathView],
     members: impl Iterator<Item = usize>,
     lost: u64,
+    late: Paths,
 ) -> Decision {
     let time = |i: &usize| {
         let p = &paths[*i];
         let time = p.srtt.as_secs_f64() * (1.0 + lost as f64 / p.window as f64);
         time * if p.has_room() { 1.0 } else { ROOM }
     };
-    match members.min_by(|a, b| time(a).total_cmp(&time(b))) {
+    let order = |i: &usize| (late.contains(*i), time(i));
+    match members.min_by(|a, b| order(a).partial_cmp(&order(b)).unwrap_or(Ordering::Equal)) {
         Some(path) if paths[path].has_room() => Decision::Send {
             path,
             most: paths[path].burst(),

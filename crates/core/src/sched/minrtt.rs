@@ -2,7 +2,7 @@
 //! v0.96 and of most implementations of Multipath QUIC.
 
 use super::view::{fastest_and_next, only_backups, takes_part};
-use super::{Decision, Flow, PathView, Scheduler, lost};
+use super::{Decision, Flow, PathView, Paths, Scheduler, lost};
 use crate::Time;
 
 /// Least round-trip time first.
@@ -24,9 +24,15 @@ impl Scheduler for MinRtt {
         }
     }
 
-    fn decide_lost(&mut self, _now: Time, flow: &Flow, paths: &[PathView]) -> Decision {
+    fn decide_lost(
+        &mut self,
+        _now: Time,
+        flow: &Flow,
+        paths: &[PathView],
+        late: Paths,
+    ) -> Decision {
         let backups = only_backups(paths);
         let members = (0..paths.len()).filter(|i| takes_part(&paths[*i], backups));
-        lost::decide(paths, members, flow.waiting)
+        lost::decide(paths, members, flow.waiting, late)
     }
 }

@@ -119,9 +119,16 @@ pub trait Scheduler: Debug + Send {
     /// Says what to do with the packet that is next. `flow.waiting` is above 0.
     fn decide(&mut self, now: Time, flow: &Flow, paths: &[PathView]) -> Decision;
 
-    /// The same for what was lost, of which `flow.waiting` bytes are to be sent again. Where
-    /// this waits, [`Scheduler::decide`] is asked for what is new.
-    fn decide_lost(&mut self, now: Time, flow: &Flow, paths: &[PathView]) -> Decision {
+    /// The same for what was lost, of which `flow.waiting` bytes are to be sent again; `late`
+    /// are those from which nothing has come back for a round trip. Where this waits,
+    /// [`Scheduler::decide`] is asked for what is new.
+    fn decide_lost(
+        &mut self,
+        now: Time,
+        flow: &Flow,
+        paths: &[PathView],
+        _late: Paths,
+    ) -> Decision {
         self.decide(now, flow, paths)
     }
 

@@ -6,7 +6,7 @@
 //! of their share, the one whose next quantum is due first is next. No path is
 //! ever more than a quantum ahead of its share of what has been sent, nor behind.
 
-use super::{Decision, PathView, Until, lost};
+use super::{Decision, PathView, Paths, Until, lost};
 use crate::api::WrrMode;
 
 /// What one path has been given since the shares changed last.
@@ -81,13 +81,14 @@ impl Round {
         &mut self,
         bytes: u64,
         paths: &[PathView],
+        late: Paths,
         weight: impl Fn(&PathView) -> f64,
     ) -> Decision {
         if self.mode == WrrMode::Strict {
             return self.decide(paths, weight);
         }
         let members = members(paths, &weight);
-        lost::decide(paths, members.into_iter().map(|(i, _)| i), bytes)
+        lost::decide(paths, members.into_iter().map(|(i, _)| i), bytes, late)
     }
 
     /// `bytes` have left on the path `id`.

@@ -1,7 +1,7 @@
 //! Round robin: as [`wrr`](super::WeightedRoundRobin) with weights that are alike.
 
 use super::round::Round;
-use super::{Decision, Flow, PathView, Scheduler};
+use super::{Decision, Flow, PathView, Paths, Scheduler};
 use crate::Time;
 use crate::api::WrrMode;
 
@@ -25,8 +25,14 @@ impl Scheduler for RoundRobin {
         self.0.decide(paths, |_| 1.0)
     }
 
-    fn decide_lost(&mut self, _now: Time, flow: &Flow, paths: &[PathView]) -> Decision {
-        self.0.decide_lost(flow.waiting, paths, |_| 1.0)
+    fn decide_lost(
+        &mut self,
+        _now: Time,
+        flow: &Flow,
+        paths: &[PathView],
+        late: Paths,
+    ) -> Decision {
+        self.0.decide_lost(flow.waiting, paths, late, |_| 1.0)
     }
 
     fn sent(&mut self, paths: &[PathView], path: usize, bytes: u64) {

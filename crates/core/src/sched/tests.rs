@@ -122,8 +122,9 @@ proptest! {
             for (paths, lost, waiting, send_window, dt) in &steps {
                 t += dt;
                 let flow = Flow { waiting: *waiting, send_window: *send_window };
+                let late = (0..paths.len()).filter(|i| waiting >> i & 1 == 1).collect();
                 let decision = match lost {
-                    true => s.decide_lost(at(t), &flow, paths),
+                    true => s.decide_lost(at(t), &flow, paths, late),
                     false => s.decide(at(t), &flow, paths),
                 };
                 check(decision, s.copies(), paths)?;
@@ -172,29 +173,39 @@ fn the_least_delay_first_and_the_next_when_that_is_full() {
     );
 }
 
-/// By the path that is done with all of it first; rather than behind a long queue it waits.
+/// By the path that is done with all of it first; rather than behind a long queue it waits,
+/// but not for a path that may be dead.
 #[test]
 fn what_was_lost_is_not_sent_on_just_any_path_with_room() {
     let mut paths = [path(0, 100, 0, 50), path(1, 10, 0, 20)];
+    let none = Paths::default();
     for name in ["minrtt", "rr", "wrr"] {
-        let lost = |packets, paths: &[PathView]| {
+        let lost = |packets, paths: &[PathView], late| {
             let mut s = by_name(name, WrrMode::WorkConserving).unwrap();
-            s.decide_lost(at(0), &flow(packets, 100), paths)
+            s.decide_lost(at(0), &flow(packets, 100), paths, late)
         };
         paths[1].in_flight = 0;
-        assert_eq!(sends(lost(1, &paths)), 1, "{name}");
-        assert_eq!(sends(lost(50, &paths)), 0, "{name}");
+        assert_eq!(sends(lost(1, &paths, none)), 1, "{name}");
+        assert_eq!(sends(lost(50, &paths, none)), 0, "{name}");
         paths[1].in_flight = paths[1].window;
-        assert_eq!(lost(1, &paths), Decision::Wait(Until::Room(1)), "{name}");
-        assert_eq!(sends(lost(5, &paths)), 0, "{name}");
+        let waits = Decision::Wait(Until::Room(1));
+        assert_eq!(lost(1, &paths, none), waits, "{name}");
+        assert_eq!(sends(lost(5, &paths, none)), 0, "{name}");
+        let all = [0, 1].into_iter().collect();
+        assert_eq!(lost(1, &paths, all), waits, "{name}");
+        assert_eq!(
+            sends(lost(1, &paths, [1].into_iter().collect())),
+            0,
+            "{name}"
+        );
         paths[1].usable = false;
-        assert_eq!(sends(lost(1, &paths)), 0, "{name}");
+        assert_eq!(sends(lost(1, &paths, none)), 0, "{name}");
         paths[1].usable = true;
     }
     // Strict shares hold for it, too.
     let mut s = by_name("rr", WrrMode::Strict).unwrap();
     let next = s.decide(at(0), &flow(1, 100), &paths);
-    assert_eq!(s.decide_lost(at(0), &flow(1, 100), &paths), next);
+    assert_eq!(s.decide_lost(at(0), &flow(1, 100), &paths, none), next);
 }
 
 #[test]

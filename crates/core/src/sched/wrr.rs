@@ -6,7 +6,7 @@
 //! passed over: every window is filled and the ratio is only aimed at.
 
 use super::round::Round;
-use super::{Decision, Flow, PathView, Scheduler};
+use super::{Decision, Flow, PathView, Paths, Scheduler};
 use crate::Time;
 use crate::api::WrrMode;
 
@@ -30,8 +30,14 @@ impl Scheduler for WeightedRoundRobin {
         self.0.decide(paths, |p| p.weight)
     }
 
-    fn decide_lost(&mut self, _now: Time, flow: &Flow, paths: &[PathView]) -> Decision {
-        self.0.decide_lost(flow.waiting, paths, |p| p.weight)
+    fn decide_lost(
+        &mut self,
+        _now: Time,
+        flow: &Flow,
+        paths: &[PathView],
+        late: Paths,
+    ) -> Decision {
+        self.0.decide_lost(flow.waiting, paths, late, |p| p.weight)
     }
 
     fn sent(&mut self, paths: &[PathView], path: usize, bytes: u64) {

@@ -27,9 +27,10 @@ pub(super) struct Cap {
 impl Slot {
     /// What the path carries without a queue may be under way, and little more.
     pub(crate) fn drain(&mut self, now: Instant) {
-        let srtt = self.srtt.as_secs_f64();
-        let queue = 1.0 - self.least_rtt.as_secs_f64() / srtt;
-        if self.cap.is_some_and(|c| c.less > now) || srtt <= 0.0 || queue < SHORT {
+        let (least, srtt) = (self.least_rtt.as_secs_f64(), self.srtt.as_secs_f64());
+        // Before the first sample of a path that was resumed, its queue is not known.
+        let queue = if least > 0.0 { 1.0 - least / srtt } else { 0.0 };
+        if self.cap.is_some_and(|c| c.less > now) || queue < SHORT {
             return;
         }
         let keep = (1.0 - queue + SHORT / 2.0).max(MOST);
@@ -71,7 +72,10 @@ mod tests {
         let begin = Instant::now();
         let mut slot = Slot::new(200_000, 1000);
         slot.in_flight = 200_000;
-        (slot.srtt, slot.least_rtt) = (ms(21), ms(20));
+        slot.srtt = ms(21);
+        slot.drain(begin);
+        assert_eq!(slot.window, 200_000);
+        slot.least_rtt = ms(20);
         slot.drain(begin);
         assert_eq!(slot.window, 200_000);
         slot.srtt = ms(40);

@@ -1,12 +1,11 @@
 //! Sending and receiving on the datagram lane.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use braid_core::sched::xlink::{Oldest, reinject};
-use braid_core::sched::{Decision, Flow, PathView, Paths, Until};
+use braid_core::sched::{Decision, Flow, Paths, Until};
 use bytes::Bytes;
 use noq_proto::{PathStatus, Transmit};
 
@@ -296,8 +295,11 @@ impl Connection {
         let lost = lane.lost();
         let (mut what, mut decision) = (What::All, Decision::Wait(Until::AnyRoom));
         if lost > 0 {
-            let views = reliable(&self.views, |number| !lane.is_late(number, now));
-            decision = self.scheduler.decide_lost(time, &flow(lost), &views);
+            let late = |i: &usize| lane.is_late(self.views[*i].id, now);
+            let late = (0..self.views.len()).filter(late).collect();
+            decision = self
+                .scheduler
+                .decide_lost(time, &flow(lost), &self.views, late);
         }
         if matches!(decision, Decision::Wait(_)) && waiting > lost {
             what = if lost > 0 { What::New } else { What::All };
@@ -359,15 +361,4 @@ impl Connection {
             None => false,
         }
     }
-}
-
-/// The paths, without those that are not to be relied on as long as there are others.
-fn reliable(views: &[PathView], is: impl Fn(u32) -> bool) -> Cow<'_, [PathView]> {
-    let usable = || views.iter().filter(|v| v.usable);
-    if usable().all(|v| is(v.id)) || !usable().any(|v| is(v.id)) {
-        return Cow::Borrowed(views);
-    }
-    let mut views = views.to_vec();
-    views.iter_mut().for_each(|v| v.usable &= is(v.id));
-    Cow::Owned(views)
 }

@@ -262,7 +262,9 @@ impl Drop for WriteHalf {
     fn drop(&mut self) {
         let (id, finished) = (self.id, self.finished);
         let _ = self.hold.with(|live, c| {
-            live.writers.remove(&id);
+            if live.writers.remove(&id).is_some() {
+                c.block(false);
+            }
             live.finishers.remove(&id);
             match c.lane() {
                 _ if finished => {}
