@@ -11,8 +11,12 @@ fn parse(engine: &str, keys: &str) -> Result<Scenario, String> {
          down = {{ rate = \"100 Mbit/s\", delay = \"5 ms\" }}\n[[case]]\nname = \"c\"\n\
          engine = \"{engine}\"\n{keys}\ntraffic = \"bulk\"\n"
     );
+    read(&text)
+}
+
+fn read(text: &str) -> Result<Scenario, String> {
     let (here, none) = (Path::new("."), Overrides::default());
-    Scenario::parse(&text, Path::new("q.toml"), here, &none).map_err(|e| e.to_string())
+    Scenario::parse(text, Path::new("q.toml"), here, &none).map_err(|e| e.to_string())
 }
 
 #[test]
@@ -81,9 +85,7 @@ fn weights_of_zero_everywhere_are_refused() {
              nr.down.rate = \"9 Mbit/s\"\nwifi.kind = \"wifi\"\nwifi.down.rate = \"9 Mbit/s\"\n\
              {event}\n[[case]]\nname = \"c\"\nengine = \"mpquic\"\n{keys}\n"
         );
-        let (here, none) = (Path::new("."), Overrides::default());
-        let parsed = Scenario::parse(&text, Path::new("q.toml"), here, &none);
-        parsed.map(|_| ()).map_err(|e| e.to_string())
+        read(&text).map(drop)
     };
     assert_eq!(with("nr = 0", "wifi = 2"), Ok(()));
     assert_eq!(with("nr = 0, wifi = 1", "nr = 1, wifi = 0"), Ok(()));

@@ -80,10 +80,11 @@ impl Builder<'_> {
         let concerns = |e: &&Event| mine.contains(&e.access) && e.at < duration;
         events.extend(planned.filter(concerns).cloned());
         events.sort_by_key(|e| e.at);
-        if let Some(raw) = &raw.weights {
-            let at = |when: String| format!("{when} no access would have a weight above 0");
-            let never = nobody_carries(&mine, raw.get_ref(), &events);
-            never.map_or(Ok(()), |when| Err(Problem::at(raw.span(), at(when))))?;
+        if let Some(raw) = &raw.weights
+            && let Some(when) = nobody_carries(&mine, raw.get_ref(), &events)
+        {
+            let m = format!("{when} no access would have a weight above 0");
+            return Err(Problem::at(raw.span(), m));
         }
         let base_name = raw.name.get_ref().clone();
         let cc = raw.cc.as_ref().map(|s| s.get_ref().clone());
