@@ -10,21 +10,19 @@ use super::{Decision, PathView, Paths, Until};
 /// What room is worth: a path without any may take half as long.
 const ROOM: f64 = 2.0;
 
-/// The path of `members` that would be done first with all of `lost` bytes, sending a window
-/// with every round trip; one that may be dead only where all are.
-pub(super) fn decide(
-    paths: &[PathView],
-    members: impl Iterator<Item = usize>,
-    lost: u64,
-    late: Paths,
-) -> Decision {
+/// The path of `free` that would be done first with all of `lost` bytes, sending a window with
+/// every round trip; one that may be dead only where all are.
+pub(super) fn decide(paths: &[PathView], free: Paths, lost: u64, late: Paths) -> Decision {
     let time = |i: &usize| {
         let p = &paths[*i];
         let time = p.srtt.as_secs_f64() * (1.0 + lost as f64 / p.window as f64);
         time * if p.has_room() { 1.0 } else { ROOM }
     };
     let order = |i: &usize| (late.contains(*i), time(i));
-    match members.min_by(|a, b| order(a).partial_cmp(&order(b)).unwrap_or(Ordering::Equal)) {
+    let first = free
+        .iter()
+        .min_by(|a, b| order(a).partial_cmp(&order(b)).unwrap_or(Ordering::Equal));
+    match first {
         Some(path) if paths[path].has_room() => Decision::Send {
             path,
             most: paths[path].burst(),

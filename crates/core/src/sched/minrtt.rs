@@ -1,8 +1,8 @@
 //! The path of the least round-trip time that has room: the default of MPTCP
 //! v0.96 and of most implementations of Multipath QUIC.
 
-use super::view::{fastest_and_next, only_backups, takes_part};
-use super::{Decision, Flow, PathView, Paths, Scheduler, lost};
+use super::view::{fastest_and_next, taking_part};
+use super::{Decision, Flow, PathView, Paths, Scheduler};
 use crate::Time;
 
 /// Least round-trip time first.
@@ -24,15 +24,7 @@ impl Scheduler for MinRtt {
         }
     }
 
-    fn decide_lost(
-        &mut self,
-        _now: Time,
-        flow: &Flow,
-        paths: &[PathView],
-        late: Paths,
-    ) -> Decision {
-        let backups = only_backups(paths);
-        let members = (0..paths.len()).filter(|i| takes_part(&paths[*i], backups));
-        lost::decide(paths, members, flow.waiting, late)
+    fn free_for_lost(&self, paths: &[PathView]) -> Option<Paths> {
+        Some(taking_part(paths).map(|(i, _)| i).collect())
     }
 }

@@ -122,14 +122,17 @@ pub trait Scheduler: Debug + Send {
     /// The same for what was lost, of which `flow.waiting` bytes are to be sent again; `late`
     /// are those from which nothing has come back for a round trip. Where this waits,
     /// [`Scheduler::decide`] is asked for what is new.
-    fn decide_lost(
-        &mut self,
-        now: Time,
-        flow: &Flow,
-        paths: &[PathView],
-        _late: Paths,
-    ) -> Decision {
-        self.decide(now, flow, paths)
+    fn decide_lost(&mut self, now: Time, flow: &Flow, paths: &[PathView], late: Paths) -> Decision {
+        match self.free_for_lost(paths) {
+            Some(free) => lost::decide(paths, free, flow.waiting, late),
+            None => self.decide(now, flow, paths),
+        }
+    }
+
+    /// The paths among which what was lost may leave on whichever is done with it first; none
+    /// where it is decided on as anything else.
+    fn free_for_lost(&self, _paths: &[PathView]) -> Option<Paths> {
+        None
     }
 
     /// `bytes` have left on `paths[path]`.

@@ -1,7 +1,7 @@
 //! Priority-based (3GPP TS 23.501 5.32.8): by the path of the highest priority until
 //! that is congested, the rest by the next. Congested means that its window is full.
 
-use super::view::{only_backups, takes_part};
+use super::view::taking_part;
 use super::{Decision, Flow, PathView, Scheduler, Until};
 use crate::Time;
 
@@ -16,11 +16,7 @@ impl Scheduler for PriorityBased {
     }
 
     fn decide(&mut self, _now: Time, _flow: &Flow, paths: &[PathView]) -> Decision {
-        let backups = only_backups(paths);
-        let usable = || {
-            let all = paths.iter().enumerate();
-            all.filter(move |(_, p)| takes_part(p, backups))
-        };
+        let usable = || taking_part(paths);
         let with_room = usable().filter(|(_, p)| p.has_room());
         match with_room.min_by_key(|(_, p)| (p.priority, p.srtt)) {
             Some((path, p)) => Decision::Send {

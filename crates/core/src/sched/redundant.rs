@@ -3,7 +3,7 @@
 //! New data goes at the pace of the fastest path; what another has no room for then
 //! it does without, so that a slow one holds nobody up.
 
-use super::view::{fastest, only_backups, takes_part};
+use super::view::{fastest, taking_part};
 use super::{Decision, Flow, PathView, Scheduler, Until};
 use crate::Time;
 
@@ -23,9 +23,7 @@ impl Scheduler for Redundant {
         if !paths[fast].has_room() {
             return Decision::Wait(Until::Room(fast));
         }
-        let backups = only_backups(paths);
-        let takes = |(_, p): &(usize, &PathView)| takes_part(p, backups) && p.has_room();
-        let all = paths.iter().enumerate().filter(takes);
+        let all = taking_part(paths).filter(|(_, p)| p.has_room());
         Decision::Copies(all.map(|(i, _)| i).collect())
     }
 

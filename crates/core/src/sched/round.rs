@@ -6,7 +6,7 @@
 //! of their share, the one whose next quantum is due first is next. No path is
 //! ever more than a quantum ahead of its share of what has been sent, nor behind.
 
-use super::{Decision, PathView, Paths, Until, lost};
+use super::{Decision, PathView, Paths, Until};
 use crate::api::WrrMode;
 
 /// What one path has been given since the shares changed last.
@@ -76,19 +76,14 @@ impl Round {
         }
     }
 
-    /// The same for what was lost: where the ratio is only aimed at, the others catch up.
-    pub(super) fn decide_lost(
-        &mut self,
-        bytes: u64,
+    /// Where the ratio is only aimed at, any: the others catch up.
+    pub(super) fn free_for_lost(
+        &self,
         paths: &[PathView],
-        late: Paths,
         weight: impl Fn(&PathView) -> f64,
-    ) -> Decision {
-        if self.mode == WrrMode::Strict {
-            return self.decide(paths, weight);
-        }
-        let members = members(paths, &weight);
-        lost::decide(paths, members.into_iter().map(|(i, _)| i), bytes, late)
+    ) -> Option<Paths> {
+        let members = || members(paths, &weight).into_iter().map(|(i, _)| i);
+        (self.mode == WrrMode::WorkConserving).then(|| members().collect())
     }
 
     /// `bytes` have left on the path `id`.

@@ -25,14 +25,8 @@ impl Scheduler for RoundRobin {
         self.0.decide(paths, |_| 1.0)
     }
 
-    fn decide_lost(
-        &mut self,
-        _now: Time,
-        flow: &Flow,
-        paths: &[PathView],
-        late: Paths,
-    ) -> Decision {
-        self.0.decide_lost(flow.waiting, paths, late, |_| 1.0)
+    fn free_for_lost(&self, paths: &[PathView]) -> Option<Paths> {
+        self.0.free_for_lost(paths, |_| 1.0)
     }
 
     fn sent(&mut self, paths: &[PathView], path: usize, bytes: u64) {

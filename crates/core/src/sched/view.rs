@@ -84,12 +84,17 @@ pub(super) fn only_backups(paths: &[PathView]) -> bool {
     !paths.iter().any(|p| p.usable && !p.backup)
 }
 
+/// Those that take part, with their places.
+pub(super) fn taking_part(paths: &[PathView]) -> impl Iterator<Item = (usize, &PathView)> {
+    let backups = only_backups(paths);
+    let all = paths.iter().enumerate();
+    all.filter(move |(_, p)| takes_part(p, backups))
+}
+
 /// The path of the least smoothed round-trip time that takes part, with room if
 /// that is asked for.
 pub(super) fn fastest(paths: &[PathView], with_room: bool) -> Option<usize> {
-    let backups = only_backups(paths);
-    let all = paths.iter().enumerate();
-    let may = all.filter(|(_, p)| takes_part(p, backups) && (!with_room || p.has_room()));
+    let may = taking_part(paths).filter(|(_, p)| !with_room || p.has_room());
     may.min_by_key(|(_, p)| p.srtt).map(|(i, _)| i)
 }
 

@@ -30,14 +30,8 @@ impl Scheduler for WeightedRoundRobin {
         self.0.decide(paths, |p| p.weight)
     }
 
-    fn decide_lost(
-        &mut self,
-        _now: Time,
-        flow: &Flow,
-        paths: &[PathView],
-        late: Paths,
-    ) -> Decision {
-        self.0.decide_lost(flow.waiting, paths, late, |p| p.weight)
+    fn free_for_lost(&self, paths: &[PathView]) -> Option<Paths> {
+        self.0.free_for_lost(paths, |p| p.weight)
     }
 
     fn sent(&mut self, paths: &[PathView], path: usize, bytes: u64) {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::view::{only_backups, takes_part};
+use super::view::taking_part;
 use super::{PathView, Paths};
 use crate::Time;
 
@@ -28,11 +28,8 @@ pub fn reinject(now: Time, oldest: &Oldest, paths: &[PathView]) -> Option<usize>
     if oldest.on.iter().count() > MOST_COPIES {
         return None;
     }
-    let backups = only_backups(paths);
-    let may = |(i, p): &(usize, &PathView)| {
-        takes_part(p, backups) && p.room() >= oldest.bytes && !oldest.on.contains(*i)
-    };
-    let all = paths.iter().enumerate().filter(may);
+    let may = |(i, p): &(usize, &PathView)| p.room() >= oldest.bytes && !oldest.on.contains(*i);
+    let all = taking_part(paths).filter(may);
     let (i, p) = all.min_by_key(|(_, p)| p.srtt)?;
     let left = remaining(now, oldest, paths);
     left.is_none_or(|left| p.srtt < left).then_some(i)

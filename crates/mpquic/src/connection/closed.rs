@@ -21,11 +21,10 @@ impl Connection {
             return;
         }
         let lost = self.paths.iter().filter(|p| self.is_lost(p));
-        let ids: Vec<PathId> = lost.map(|p| p.id).collect();
-        for id in ids {
-            if self.quic.close_path(now, id, LOST).is_ok() {
-                self.closed.push(id);
-            }
+        let mut ids: Vec<PathId> = lost.map(|p| p.id).collect();
+        ids.retain(|id| self.quic.close_path(now, *id, LOST).is_ok());
+        if !ids.is_empty() && self.lane.is_some() {
+            self.tell_closed(&ids);
         }
     }
 
@@ -35,16 +34,11 @@ impl Connection {
     }
 
     /// Has the peer told on all other paths: what is the fastest for it, the queues of both ends
-    /// say, and this end knows of one. False if there is nothing to tell.
-    pub(super) fn tell_closed(&mut self) -> bool {
-        let closed = std::mem::take(&mut self.closed);
-        if closed.is_empty() || self.lane.is_none() {
-            return false;
-        }
+    /// say, and this end knows of one.
+    fn tell_closed(&mut self, ids: &[PathId]) {
         let may = |p: &&Path| p.established && !p.held && !self.is_lost(p) && self.takes_data(p);
         let others: Vec<u32> = self.paths.iter().filter(may).map(|p| p.number).collect();
-        self.outbox.first(&others, &Lane::write_closed(&closed));
-        !others.is_empty()
+        self.outbox.first(&others, &Lane::write_closed(ids));
     }
 
     /// What the peer has told of that: nothing leaves there from now on.

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use braid_core::sched::xlink::{Oldest, reinject};
-use braid_core::sched::{Decision, Flow, Paths, Until};
+use braid_core::sched::{Decision, Flow, Paths};
 use bytes::Bytes;
 use noq_proto::{PathStatus, Transmit};
 
@@ -89,10 +89,6 @@ impl Connection {
             }
             if let Some(asked) = self.ask(now, buf) {
                 return Some(asked);
-            }
-            if self.tell_closed() {
-                self.enqueue();
-                continue;
             }
             if self.outbox.waiting.is_empty() && self.first_acknowledge(now) {
                 self.enqueue();
@@ -252,11 +248,7 @@ impl Connection {
         let all = self.paths.iter_mut().enumerate();
         for (i, p) in all.filter(|(_, p)| p.established) {
             let since = lane.suspect(p.number);
-            let (newest, in_flight) = {
-                let slot = &self.shared.lock()[p.slot];
-                (slot.newest, slot.in_flight)
-            };
-            lane.below(p.number, in_flight > 0);
+            let newest = self.shared.lock()[p.slot].newest;
             if newest > p.newest {
                 p.newest = newest;
                 lane.heard(p.number, now);
@@ -293,20 +285,21 @@ impl Connection {
             send_window,
         };
         let lost = lane.lost();
-        let (mut what, mut decision) = (What::All, Decision::Wait(Until::AnyRoom));
-        if lost > 0 {
+        let again = (lost > 0).then(|| {
             let late = |i: &usize| lane.is_late(self.views[*i].id, now);
             let late = (0..self.views.len()).filter(late).collect();
-            decision = self
-                .scheduler
-                .decide_lost(time, &flow(lost), &self.views, late);
-        }
-        if matches!(decision, Decision::Wait(_)) && waiting > lost {
-            what = if lost > 0 { What::New } else { What::All };
-            decision = self
-                .scheduler
-                .decide(time, &flow(waiting - lost), &self.views);
-        }
+            let scheduler = &mut self.scheduler;
+            scheduler.decide_lost(time, &flow(lost), &self.views, late)
+        });
+        let (what, decision) = match again {
+            Some(again) if !matches!(again, Decision::Wait(_)) || waiting == lost => {
+                (What::All, again)
+            }
+            _ => {
+                let new = flow(waiting - lost);
+                (What::New, self.scheduler.decide(time, &new, &self.views))
+            }
+        };
         match decision {
             Decision::Send { path, most } => {
                 let view = &self.views[path];

@@ -92,8 +92,6 @@ pub struct Connection {
     full: Vec<bool>,
     /// Shown to the scheduler; kept for its room.
     views: Vec<PathView>,
-    /// Paths that were closed, of which the peer is not told yet.
-    closed: Vec<PathId>,
     /// When all paths are to be pinged.
     ping: Option<Instant>,
     keys: Keys,
@@ -155,7 +153,6 @@ impl Connection {
             expected: BTreeMap::new(),
             opening,
             views: Vec::new(),
-            closed: Vec::new(),
             ping: None,
             keys: Keys::default(),
             quiet: Quiet::default(),
@@ -379,7 +376,11 @@ impl Connection {
             .as_mut()
             .filter(|l| l.due().is_some_and(|t| t <= now))
         {
-            lane.tick(now);
+            let slots = self.shared.lock();
+            let path = |number| self.paths.iter().find(|p| p.number == number);
+            lane.tick(now, |number| {
+                path(number).is_some_and(|p| slots[p.slot].in_flight > 0)
+            });
         }
         self.outbox.stir();
         self.ping_paths(now);

@@ -36,10 +36,10 @@ impl Heard {
         }
         self.have.insert(sequence..sequence + 1);
         let next = self.largest.map_or(0, |(l, _)| l + 1);
-        if self.largest.is_none_or(|(l, _)| l < sequence) {
-            self.largest = Some((sequence, now));
-        }
-        self.forget_told(sequence, now);
+        let known = self.largest.filter(|(l, _)| *l >= sequence);
+        let (largest, at) = known.unwrap_or((sequence, now));
+        self.largest = Some((largest, at));
+        self.forget_told(largest, sequence, now);
         // What is older is acknowledged, or taken for lost, by now.
         while self.have.len() > MOST_RANGES {
             let first = self.have.first().cloned()?;
@@ -49,10 +49,7 @@ impl Heard {
     }
 
     /// What was lost leaves gaps for good, which need not be told for good.
-    fn forget_told(&mut self, sequence: u64, now: Instant) {
-        let Some((largest, _)) = self.largest else {
-            return;
-        };
+    fn forget_told(&mut self, largest: u64, sequence: u64, now: Instant) {
         let (before, at) = *self.mark.get_or_insert((largest, now));
         if now >= at + TOLD_FOR {
             (self.told, self.mark) = (before, Some((largest, now)));

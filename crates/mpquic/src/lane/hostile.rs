@@ -237,7 +237,7 @@ impl Target {
             Op::Pass(ms) => {
                 self.now += Duration::from_millis(ms);
                 if lane.due().is_some_and(|t| t <= self.now) {
-                    lane.tick(self.now);
+                    lane.tick(self.now, |_| false);
                 }
             }
             Op::Forget(path) => lane.forget(path),

@@ -345,11 +345,11 @@ impl Lane {
             .min()
     }
 
-    /// Time has passed.
-    pub(crate) fn tick(&mut self, now: Instant) {
-        for sent in self.sent.values_mut() {
+    /// Time has passed; `below` says whether QUIC waits for something on a path.
+    pub(crate) fn tick(&mut self, now: Instant, below: impl Fn(u32) -> bool) {
+        for (path, sent) in &mut self.sent {
             if sent.due().is_some_and(|t| t <= now) {
-                self.outgoing.lose(sent.tick(now));
+                self.outgoing.lose(sent.tick(now, || below(*path)));
             }
         }
         self.incoming.messages.release(now);

@@ -51,13 +51,6 @@ impl Lane {
         }
     }
 
-    /// Whether QUIC waits for something on a path.
-    pub(crate) fn below(&mut self, path: u32, waits: bool) {
-        if let Some(sent) = self.sent.get_mut(&path) {
-            sent.below(waits);
-        }
-    }
-
     /// What has left since a path was suspected has arrived.
     pub(crate) fn revive(&mut self, path: u32, now: Instant) {
         if let Some(sent) = self.sent.get_mut(&path) {

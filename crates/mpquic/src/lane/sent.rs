@@ -62,8 +62,6 @@ pub(super) struct Sent {
     /// When QUIC heard of the path last. That keeps it from being suspected, and does not
     /// bring back what was lost.
     below: Option<Instant>,
-    /// It waits for something yet.
-    below_waits: bool,
     /// When all was given up, though QUIC had heard of the path.
     gave_up: Option<Instant>,
     /// Timeouts since then, and when the first was.
@@ -87,7 +85,6 @@ impl Default for Sent {
             latest: Duration::ZERO,
             heard: None,
             below: None,
-            below_waits: false,
             gave_up: None,
             timeouts: 0,
             suspect: None,
@@ -126,11 +123,6 @@ impl Sent {
     /// Something has come back, below the lane.
     pub(super) fn heard(&mut self, now: Instant) {
         self.below = Some(now);
-    }
-
-    /// Whether anything is under way, below the lane.
-    pub(super) fn below(&mut self, waits: bool) {
-        self.below_waits = waits;
     }
 
     /// It is suspected for another's reason. Returns what is given up for that.
@@ -275,10 +267,11 @@ impl Sent {
 
     /// Time has passed. What is under way when nothing comes back is given as lost, to be
     /// sent elsewhere; it may yet arrive, which does no harm.
-    pub(super) fn tick(&mut self, now: Instant) -> Vec<Piece> {
+    /// `below` says whether QUIC waits for something there.
+    pub(super) fn tick(&mut self, now: Instant, below: impl FnOnce() -> bool) -> Vec<Piece> {
         if self.silent_at().is_some_and(|t| t <= now) {
             let quiet = self.below.is_none_or(|b| b + self.patience() <= now);
-            let waits = !self.packets.is_empty() || self.below_waits;
+            let waits = !self.packets.is_empty() || below();
             self.timeouts += 1;
             let silent = quiet && waits && (self.packets.len() >= MANY || self.timeouts > 1);
             if silent {

@@ -32,7 +32,7 @@ impl Pair {
         for from in 0..2 {
             let end = &mut self.ends[from];
             if end.due().is_some_and(|t| t <= self.now) {
-                end.tick(self.now);
+                end.tick(self.now, |_| false);
             }
             let mut out = Vec::new();
             for path in 0..paths {
