@@ -8,7 +8,7 @@ use braid_core::api::Subflow;
 use braid_mptcp::bpf::{self, Coupled, Skip, Wrr};
 use braid_mptcp::diag::Diag;
 use world::mptcp::{connected, look, mesh, with_subflows};
-use world::{World, ask, eventually, fetch};
+use world::{LIMIT, World, ask, eventually_within, fetch};
 
 /// Far more often than any kernel was seen to.
 const SKIP: Skip = Skip(3);
@@ -34,20 +34,26 @@ fn comes_through(w: &World, port: u16, name: &str) {
             fetch(&mut stream, 500_000);
         }
         w.silence(k, false);
-        eventually("all subflows carry data, and show what makes sense", || {
-            let sent = |diag: &mut Diag| -> Vec<u64> {
-                let all = look(diag);
-                let subflows = all.iter().flat_map(|c| &c.subflows);
-                subflows.map(|s| s.acked_bytes).collect()
-            };
-            let before = sent(&mut diag);
-            fetch(&mut stream, 3_000_000);
-            let now = sent(&mut diag);
-            let all = look(&mut diag);
-            let mut subflows = all.iter().flat_map(|c| &c.subflows);
-            let carry = before.len() == 3 && before.iter().zip(&now).all(|(b, n)| n > b);
-            (carry && subflows.all(sane)).then_some(())
-        });
+        let acked = |diag: &mut Diag| -> Vec<u64> {
+            let all = look(diag);
+            let subflows = all.iter().flat_map(|c| &c.subflows);
+            subflows.map(|s| s.acked_bytes).collect()
+        };
+        let before = acked(&mut diag);
+        // It tries again after as long as it was silent, at the latest.
+        let most = start.elapsed() + LIMIT;
+        eventually_within(
+            most,
+            "all subflows carry data, and show what makes sense",
+            || {
+                fetch(&mut stream, 3_000_000);
+                let now = acked(&mut diag);
+                let all = look(&mut diag);
+                let mut subflows = all.iter().flat_map(|c| &c.subflows);
+                let carry = before.len() == 3 && before.iter().zip(&now).all(|(b, n)| n > b);
+                (carry && subflows.all(sane)).then_some(())
+            },
+        );
     }
     ask(&mut stream, 0);
     server.join().unwrap();

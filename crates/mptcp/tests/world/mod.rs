@@ -336,14 +336,26 @@ pub(crate) fn ask(stream: &mut TcpStream, bytes: u64) {
     stream.write_all(&bytes.to_be_bytes()).expect("write");
 }
 
-/// Waits until `what` gives something, at most five seconds.
-pub(crate) fn eventually<T>(what: &str, mut f: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(5);
+/// How long what has to happen may take.
+pub(crate) const LIMIT: Duration = Duration::from_secs(5);
+
+/// Waits until `what` gives something, at most [`LIMIT`].
+pub(crate) fn eventually<T>(what: &str, f: impl FnMut() -> Option<T>) -> T {
+    eventually_within(LIMIT, what, f)
+}
+
+/// Waits until `what` gives something, at most so long.
+pub(crate) fn eventually_within<T>(
+    limit: Duration,
+    what: &str,
+    mut f: impl FnMut() -> Option<T>,
+) -> T {
+    let end = Instant::now() + limit;
     loop {
         if let Some(t) = f() {
             return t;
         }
-        assert!(Instant::now() < end, "it did not happen in 5 s: {what}");
+        assert!(Instant::now() < end, "not within {limit:?}: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
