@@ -22,19 +22,23 @@ fn percent(c: &CaseResult) -> f64 {
     100.0 * c.share_of_all.unwrap()
 }
 
+const CONTROLS: [&str; 4] = ["reno", "lia", "olia", "balia"];
+
 /// The bar is 40 to 53 %, of the median of several seeds, which
 /// docs/congestion-control.md has; a single minute strays by up to 4 points.
 #[test]
 fn two_coupled_subflows_take_what_one_tcp_takes() {
-    let only = "MPTCP reno,MPTCP lia,MPTCP olia,MPTCP balia";
-    let Some(cases) = run("fairness", only) else {
+    let engines = ["MPTCP", "MP-QUIC"];
+    let named = |engine: &&str| CONTROLS.map(|cc| format!("{engine} {cc}"));
+    let only: Vec<String> = engines.iter().flat_map(named).collect();
+    let Some(cases) = run("fairness", &only.join(",")) else {
         return;
     };
-    assert_eq!(cases.len(), 4);
+    assert_eq!(cases.len(), only.len());
     for case in &cases {
         let share = percent(case);
         let bar = match case.name.as_str() {
-            "MPTCP reno" => 62.0..=74.0,
+            "MPTCP reno" | "MP-QUIC reno" => 62.0..=74.0,
             _ => 36.0..=57.0,
         };
         assert!(bar.contains(&share), "{}: {share:.1} %", case.name);

@@ -12,21 +12,40 @@ use super::{LaneError, MOST_PATHS};
 /// A path on which nothing came for so long has ended, and another may take its place: as
 /// long as QUIC keeps a connection of which it hears nothing.
 const PATH_ENDED: Duration = Duration::from_secs(30);
-/// Datagrams after which one is acknowledged with.
-const ACK_EVERY: u32 = 20;
 /// How long an acknowledgement waits for more to acknowledge.
 const ACK_WAIT: Duration = Duration::from_millis(2);
+/// As many as come in that time are acknowledged at once, but no fewer than RFC 9000 13.2.2
+/// has it: where fewer come, a second one that waits makes the peer's queue long for nothing.
+const LEAST: u32 = 2;
+/// Nor more.
+const MOST: u32 = 20;
 /// When what found no room is tried again.
 const DEFER: Duration = Duration::from_millis(1);
 
 /// By the number of the path.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Acknowledger {
     heard: BTreeMap<u32, Heard>,
     /// Numbered datagrams since the last acknowledgement.
     unacked: u32,
+    /// After how many the next is due.
+    every: u32,
+    /// How many have come since when, to know how many come in [`ACK_WAIT`].
+    counted: Option<(u32, Instant)>,
     /// When the next is due.
     at: Option<Instant>,
+}
+
+impl Default for Acknowledger {
+    fn default() -> Self {
+        Self {
+            heard: BTreeMap::new(),
+            unacked: 0,
+            every: LEAST,
+            counted: None,
+            at: None,
+        }
+    }
 }
 
 impl Acknowledger {
@@ -39,14 +58,26 @@ impl Acknowledger {
         let Some(in_order) = news else {
             return Ok(false);
         };
+        self.count(now);
         self.unacked += 1;
-        let wait = match in_order && self.unacked < ACK_EVERY {
+        let wait = match in_order && self.unacked < self.every {
             true => ACK_WAIT,
             false => Duration::ZERO,
         };
         let at = now + wait;
         self.at = Some(self.at.map_or(at, |t| t.min(at)));
         Ok(true)
+    }
+
+    fn count(&mut self, now: Instant) {
+        let (n, since) = self.counted.unwrap_or((0, now));
+        let passed = now.saturating_duration_since(since);
+        self.counted = Some((n + 1, since));
+        if passed >= ACK_WAIT {
+            let arrived = f64::from(n) * ACK_WAIT.div_duration_f64(passed);
+            self.every = (arrived as u32).clamp(LEAST, MOST);
+            self.counted = Some((1, now));
+        }
     }
 
     /// Makes room for another path of the peer.
@@ -94,5 +125,49 @@ impl Acknowledger {
     #[cfg(test)]
     pub(super) fn cost(&self) -> usize {
         self.heard.values().map(Heard::cost).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After how many datagrams each acknowledgement comes, where one arrives every `apart`.
+    fn after(apart: Duration) -> Vec<u32> {
+        let (mut acks, clock) = (Acknowledger::default(), Instant::now());
+        let (mut now, mut unacked, mut seen) = (clock, 0, Vec::new());
+        for sequence in 0..2000 {
+            while let Some(at) = acks.at().filter(|at| *at < now + apart) {
+                assert!(acks.write(1200, clock, at.max(now)).is_some());
+                seen.push(std::mem::take(&mut unacked));
+            }
+            now += apart;
+            let (path, sent) = (0, 0);
+            let number = Number {
+                path,
+                sequence,
+                sent,
+            };
+            assert!(acks.take(number, now).unwrap());
+            unacked += 1;
+        }
+        seen
+    }
+
+    #[test]
+    fn what_comes_in_two_milliseconds_is_acknowledged_at_once() {
+        let all = |n: u32, micros| {
+            let seen = after(Duration::from_micros(micros));
+            // Once it is known how many come.
+            let settled = &seen[seen.len() - 30..];
+            assert!(
+                settled.iter().all(|x| *x == n),
+                "every {micros} us: {settled:?}"
+            );
+        };
+        all(1, 3000);
+        all(2, 1200);
+        all(10, 200);
+        all(20, 25);
     }
 }
