@@ -177,6 +177,10 @@ pub struct Subflow {
     pub rttvar_ms: f64,
     /// Least round-trip time seen; absent before the first sample.
     pub min_rtt_ms: Option<f64>,
+    /// How much longer the latest datagram took to the peer than on the path where it took
+    /// least; on the datagram lane of Multipath QUIC.
+    #[serde(default)]
+    pub one_way_behind_ms: Option<f64>,
     /// Retransmission timeout.
     pub rto_ms: f64,
     /// Congestion window, in segments.

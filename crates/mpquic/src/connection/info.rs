@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::Connection;
+use super::paths::Path;
 use crate::access::labelled;
 
 /// One path, as it is now.
@@ -29,6 +30,9 @@ pub struct PathInfo {
     pub rttvar: Duration,
     /// The least round-trip time, on the datagram lane.
     pub min_rtt: Option<Duration>,
+    /// How much longer the latest datagram took to the peer than on the path where it took
+    /// least; on the datagram lane, once data was sent here.
+    pub one_way_behind: Option<Duration>,
     /// Congestion window, bytes.
     pub window: u64,
     /// Bytes on their way.
@@ -52,8 +56,9 @@ impl Connection {
             let all = self.shared.lock();
             self.paths.iter().map(|p| all[p.slot].clone()).collect()
         };
+        let behind = self.one_way_behind();
         let mut infos = Vec::new();
-        for (p, slot) in self.paths.iter().zip(slots) {
+        for ((p, slot), one_way_behind) in self.paths.iter().zip(slots).zip(behind) {
             let stats = self.quic.path_stats(p.id).unwrap_or_default();
             let own = self.lane.as_ref().and_then(|l| l.rtt(p.number));
             let (srtt, rttvar) = own.unwrap_or((slot.srtt, slot.rttvar));
@@ -77,6 +82,7 @@ impl Connection {
                 srtt,
                 rttvar,
                 min_rtt: self.lane.as_ref().and_then(|l| l.min_rtt(p.number)),
+                one_way_behind,
                 window: slot.window,
                 in_flight: slot.in_flight,
                 sent_bytes: stats.udp_tx.bytes,
@@ -87,5 +93,21 @@ impl Connection {
             });
         }
         infos
+    }
+
+    /// Clocks of two ends tell one-way delays up to the same unknown difference.
+    fn one_way_behind(&self) -> Vec<Option<Duration>> {
+        let of = |p: &Path| self.lane.as_ref()?.one_way(p.number);
+        let all: Vec<Option<u32>> = self.paths.iter().map(of).collect();
+        let first = all.iter().flatten().next().copied().unwrap_or_default();
+        // They wrap every 71 minutes; paths differ by far less than half of that.
+        let more: Vec<Option<i64>> = all
+            .iter()
+            .map(|o| Some(i64::from(o.as_ref()?.wrapping_sub(first).cast_signed())))
+            .collect();
+        let least = more.iter().flatten().min().copied().unwrap_or_default();
+        more.into_iter()
+            .map(|m| Some(Duration::from_micros(m?.abs_diff(least))))
+            .collect()
     }
 }

@@ -9,6 +9,7 @@ mod cells;
 mod draws;
 mod hostile;
 mod null;
+mod one_way;
 mod outages;
 mod random;
 mod script;

@@ -15,7 +15,7 @@ use super::app::App;
 use super::draws::{Cids, Draws};
 use super::null::Null;
 use super::script::{What, expected};
-use crate::{Access, Connection, Dial, Host, Options, Target};
+use crate::{Access, Connection, Dial, Host, Options, PathInfo, Target};
 
 /// IPv4 and UDP.
 pub(super) const HEADERS: u32 = 28;
@@ -149,27 +149,30 @@ impl World {
         self.go(end, |_| false);
     }
 
-    /// Accesses that device and proxy take for silent.
-    pub(super) fn silent(&mut self) -> [Vec<String>; 2] {
+    /// What device and proxy know of their paths.
+    pub(super) fn paths(&mut self) -> [Vec<PathInfo>; 2] {
         [&mut self.device, &mut self.proxy].map(|host| {
-            let mut names = Vec::new();
+            let mut all = Vec::new();
             for handle in host.handles() {
                 let infos = host.connection(handle).map(Connection::path_infos);
-                let all = infos.into_iter().flatten().filter(|p| p.silent);
-                names.extend(all.filter_map(|p| p.access));
+                all.extend(infos.into_iter().flatten());
             }
-            names
+            all
+        })
+    }
+
+    /// Accesses that device and proxy take for silent.
+    pub(super) fn silent(&mut self) -> [Vec<String>; 2] {
+        self.paths().map(|paths| {
+            let silent = paths.into_iter().filter(|p| p.silent);
+            silent.filter_map(|p| p.access).collect()
         })
     }
 
     /// Packets that the proxy has taken for lost.
     pub(super) fn lost(&mut self) -> u64 {
-        let mut lost = 0;
-        for handle in self.proxy.handles() {
-            let infos = self.proxy.connection(handle).map(Connection::path_infos);
-            lost += infos.iter().flatten().map(|p| p.lost_packets).sum::<u64>();
-        }
-        lost
+        let [_, proxy] = self.paths();
+        proxy.iter().map(|p| p.lost_packets).sum()
     }
 
     /// The device closes; both ends forget the connection in the end.

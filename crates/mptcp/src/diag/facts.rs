@@ -109,6 +109,7 @@ fn subflow(
         srtt_ms: ms(t.rtt_us),
         rttvar_ms: ms(t.rttvar_us),
         min_rtt_ms: (t.min_rtt_us != u32::MAX).then(|| ms(t.min_rtt_us)),
+        one_way_behind_ms: None,
         rto_ms: ms(t.rto_us),
         cwnd_segments: t.snd_cwnd,
         ssthresh_segments: (t.snd_ssthresh < i32::MAX as u32).then_some(t.snd_ssthresh),

@@ -52,6 +52,7 @@ fn subflow(p: &PathInfo, cc: &str) -> Subflow {
         srtt_ms: ms(p.srtt),
         rttvar_ms: ms(p.rttvar),
         min_rtt_ms: p.min_rtt.map(ms),
+        one_way_behind_ms: p.one_way_behind.map(ms),
         rto_ms: 0.0,
         cwnd_segments: u32::try_from(p.window / mtu).unwrap_or(u32::MAX),
         ssthresh_segments: None,
