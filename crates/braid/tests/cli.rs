@@ -230,44 +230,61 @@ fn an_interrupted_run_ends_with_130_and_leaves_nothing() {
     assert!(left.is_empty(), "processes left: {left:?}");
 }
 
-#[test]
-fn a_dead_emulator_fails_the_case_and_says_so() {
-    let dir = tempfile::tempdir().unwrap();
-    if !lab_works(dir.path()) {
-        return;
-    }
-    std::fs::write(dir.path().join("long.toml"), small("20 s", "", "")).unwrap();
+/// Runs cases of `file`, of 20 s each, and kills the first process whose command line
+/// contains `what` two seconds after it was seen.
+fn killed(dir: &Path, file: &str, only: &str, what: &str) -> Output {
     let child = Command::new(env!("CARGO_BIN_EXE_braid"))
-        .args(["lab", "run", "long.toml", "--out", "o"])
-        .current_dir(dir.path())
+        .args(["lab", "run", file, "--out", "o", "--only", only])
+        .current_dir(dir)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let parent = child.id();
     let until = Instant::now() + Duration::from_secs(10);
-    let emulator = loop {
-        assert!(Instant::now() < until, "no emulator was started");
-        if let Some(pid) = children_of(parent)
-            .into_iter()
-            .find(|p| command_line(*p).contains("__radio"))
-        {
+    let victim = loop {
+        assert!(Instant::now() < until, "no {what} was started");
+        let all = children_of(parent);
+        if let Some(pid) = all.into_iter().find(|p| command_line(*p).contains(what)) {
             break pid;
         }
         std::thread::sleep(Duration::from_millis(50));
     };
-    std::thread::sleep(Duration::from_secs(1));
-    assert!(
-        Command::new("kill")
-            .args(["-s", "KILL", &emulator.to_string()])
-            .status()
-            .unwrap()
-            .success()
+    std::thread::sleep(Duration::from_secs(2));
+    let mut kill = Command::new("kill");
+    let kill = kill.args(["-s", "KILL", &victim.to_string()]);
+    assert!(kill.status().unwrap().success());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_dead_child_fails_the_case_and_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    if !lab_works(dir.path()) {
+        return;
+    }
+    let text_of = small(
+        "20 s",
+        "",
+        &MPTCP.replace("MPTCP", "QUIC").replace("mptcp", "mpquic"),
     );
-    let out = child.wait_with_output().unwrap();
-    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
-    let all = text(&out.stdout) + &text(&out.stderr);
-    assert!(all.contains("emulator ended during the run"), "{all}");
+    std::fs::write(dir.path().join("long.toml"), text_of).unwrap();
+    for (only, what, said) in [
+        ("TCP on a", "__radio", "the emulator ended during the run"),
+        ("QUIC", "\0up\0", "the daemon of cpe ended during the run"),
+        (
+            "QUIC",
+            "\0proxy\0",
+            "the daemon of proxy ended during the run",
+        ),
+    ] {
+        let begun = Instant::now();
+        let out = killed(dir.path(), "long.toml", only, what);
+        assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+        let all = text(&out.stdout) + &text(&out.stderr);
+        assert!(all.contains(said), "{all}");
+        assert!(begun.elapsed() < Duration::from_secs(15), "said too late");
+    }
 }
 
 #[test]

@@ -21,6 +21,8 @@ use crate::traffic::clock::now;
 
 /// How often the loop looks at the time when nothing happens.
 const TICK: Duration = Duration::from_millis(100);
+/// How often it looks whether a process has died.
+const LOOK: Duration = Duration::from_millis(50);
 /// How long the traffic may take to report after its end.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -51,7 +53,7 @@ pub(super) async fn run(
 
     let start = tokio::select! {
         met = apps.start_time() => met?,
-        died = radio.died() => return Err(died.into()),
+        died = died(&mut radio, &mut ends) => return Err(died.into()),
         _ = interrupt.wait_for(|i| *i) => return Err(LabError::Interrupted),
     };
     let mut stage = Stage {
@@ -63,10 +65,26 @@ pub(super) async fn run(
         radio: &mut radio,
         ends: &mut ends,
     };
-    match stage.measure(apps, progress).await {
-        Ok(measured) => Ok(measured),
-        // What else failed then failed because of it.
-        Err(e) => Err(radio.epitaph().map_or(e, LabError::from)),
+    let measured = stage.measure(apps, progress).await;
+    // What else failed then failed because of it, and what did not was cut short.
+    match epitaph(&mut radio, &mut ends) {
+        Some(died) if !matches!(measured, Err(LabError::Interrupted)) => Err(died.into()),
+        _ => measured,
+    }
+}
+
+/// Why the emulator or a daemon ended, if one has.
+fn epitaph(radio: &mut Radio, ends: &mut Ends) -> Option<anyhow::Error> {
+    radio.epitaph().or_else(|| ends.epitaph())
+}
+
+/// Ends when one of them does, with the reason.
+async fn died(radio: &mut Radio, ends: &mut Ends) -> anyhow::Error {
+    loop {
+        if let Some(reason) = epitaph(radio, ends) {
+            return reason;
+        }
+        tokio::time::sleep(LOOK).await;
     }
 }
 
@@ -170,7 +188,7 @@ impl Stage<'_, '_> {
             tokio::select! {
                 biased;
                 _ = interrupt.wait_for(|i| *i) => return Err(LabError::Interrupted),
-                died = self.radio.died() => return Err(died.into()),
+                died = died(self.radio, self.ends) => return Err(died.into()),
                 done = apps.reports() => return Ok(done?),
                 () = tokio::time::sleep(wake.since(now())) => {}
             }

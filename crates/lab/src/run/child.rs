@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use tokio::sync::mpsc;
 
 use super::Context;
@@ -79,6 +79,20 @@ pub(super) async fn wait_ready(child: &mut Child, lines: &Lines) -> Result<()> {
             );
         }
     }
+}
+
+/// Why a child that is needed until the end of a case has ended, if it has.
+pub(super) fn epitaph(child: &mut Child) -> Option<anyhow::Error> {
+    let exit = match child.try_wait() {
+        Ok(exit) => exit?,
+        Err(e) => return Some(e),
+    };
+    let tail = child.tail().join(" / ");
+    Some(anyhow!(
+        "the {} ended during the run ({}); its last words: {tail}",
+        child.name(),
+        exit.status
+    ))
 }
 
 /// Writes a child's configuration.

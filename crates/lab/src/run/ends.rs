@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use super::DEVICE;
-use super::child::{Lines, log_sink, wait_ready, write_json};
+use super::child::{Lines, epitaph, log_sink, wait_ready, write_json};
 use super::expected;
 use super::quic;
 use crate::error::LabError;
@@ -50,7 +50,7 @@ pub(super) struct Ends {
     proxy: End,
     accesses: Vec<String>,
     /// Of the bystanders that use MPTCP; they keep what they were given.
-    _others: Vec<End>,
+    others: Vec<End>,
 }
 
 impl Ends {
@@ -154,7 +154,7 @@ impl Ends {
             device,
             proxy,
             accesses,
-            _others: started,
+            others: started,
         };
         if context.controls.orders(case) {
             ends.order(case).await?;
@@ -162,6 +162,13 @@ impl Ends {
             ends.schedule(case).await?;
         }
         Ok(ends)
+    }
+
+    /// Why a daemon ended, if one has.
+    pub(super) fn epitaph(&mut self) -> Option<anyhow::Error> {
+        let both = [&mut self.device, &mut self.proxy];
+        let mut all = both.into_iter().chain(&mut self.others);
+        all.find_map(|end| epitaph(&mut end.child))
     }
 
     /// One access carries, the next waits for it to go, and so on; backups last.
@@ -336,7 +343,7 @@ async fn start(
     let lines = Lines::new();
     let mut child = Spawn::new(
         context.run.id(),
-        format!("end of {name}"),
+        format!("daemon of {name}"),
         &context.options.braid,
     )
     .arg(match role {

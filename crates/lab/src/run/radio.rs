@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use braid_core::Time;
 use braid_radio::emulator::api::{CapacityQuery, Stats};
 use braid_radio::emulator::{
@@ -14,7 +14,7 @@ use braid_radio::model::{LinkChange, LinkSpec};
 
 use super::Context;
 use super::DEVICE;
-use super::child::{Lines, log_sink, wait_ready, write_json};
+use super::child::{Lines, epitaph, log_sink, wait_ready, write_json};
 use crate::error::LabError;
 use crate::scenario::{AccessSetup, Case};
 use crate::topology::{Access, Child, Spawn, Topology};
@@ -71,29 +71,9 @@ impl Radio {
         })
     }
 
-    /// Ends when the emulator does, with the reason.
-    pub(super) async fn died(&mut self) -> anyhow::Error {
-        loop {
-            if let Some(reason) = self.epitaph() {
-                return reason;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    }
-
     /// Why the emulator ended, if it has.
     pub(super) fn epitaph(&mut self) -> Option<anyhow::Error> {
-        match self.child.try_wait() {
-            Ok(None) => None,
-            Ok(Some(exit)) => {
-                let tail = self.child.tail().join("\n  ");
-                Some(anyhow!(
-                    "the emulator ended during the run ({}); its last words:\n  {tail}",
-                    exit.status
-                ))
-            }
-            Err(e) => Some(e),
-        }
+        epitaph(&mut self.child)
     }
 
     pub(super) async fn set_epoch(&self, start: Time) -> Result<()> {
