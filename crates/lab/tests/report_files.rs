@@ -179,6 +179,10 @@ fn a_foreign_directory_is_not_touched() {
         let e = RunDir::create(&p, COMMAND).unwrap_err();
         assert!(matches!(e, FilesError::NotADirectory { .. }), "{e}");
     }
+    // Not even root makes one there.
+    let e = RunDir::create(Path::new("/proc/braid"), COMMAND).unwrap_err();
+    assert!(matches!(e, FilesError::Unwritable { .. }), "{e}");
+    assert_eq!(e.exit_status(), 2);
 }
 
 #[test]

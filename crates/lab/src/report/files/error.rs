@@ -68,15 +68,23 @@ pub enum FilesError {
         /// Full disk, quota, or file size limit.
         reason: &'static str,
     },
+    /// There can be no directory.
+    #[error("make the directory {}: {why}; name another with `--out DIR`", path.display())]
+    Unwritable {
+        /// Which.
+        path: PathBuf,
+        /// What the operating system said.
+        why: io::Error,
+    },
     /// Anything else the operating system refused.
-    #[error("{doing} {}: {source}", path.display())]
+    #[error("{doing} {}: {why}", path.display())]
     Io {
         /// What was attempted, e.g. `creating`.
         doing: &'static str,
         /// On what.
         path: PathBuf,
         /// What the operating system said.
-        source: io::Error,
+        why: io::Error,
     },
 }
 
@@ -88,6 +96,7 @@ impl FilesError {
             Self::Foreign { .. }
             | Self::Busy { .. }
             | Self::NotADirectory { .. }
+            | Self::Unwritable { .. }
             | Self::NotARun { .. }
             | Self::Malformed { .. } => 2,
             Self::Full { .. } | Self::Io { .. } => 1,
@@ -104,7 +113,7 @@ impl FilesError {
                 return Self::Io {
                     doing,
                     path: path.to_owned(),
-                    source,
+                    why: source,
                 };
             }
         };

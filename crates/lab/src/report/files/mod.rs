@@ -314,6 +314,17 @@ fn make_dirs(path: &Path) -> Result<(), FilesError> {
                 path: path.to_owned(),
             })
         }
+        Err(why)
+            if matches!(
+                why.kind(),
+                ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+            ) =>
+        {
+            Err(FilesError::Unwritable {
+                path: path.to_owned(),
+                why,
+            })
+        }
         Err(e) => Err(FilesError::io("creating", path, 0, e)),
     }
 }
