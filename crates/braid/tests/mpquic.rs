@@ -306,7 +306,42 @@ fn what_cannot_be_is_said_at_once() {
     let key = dir.path().join("device.key");
     let (code, said) = refuse(&format!("{key:?}"), "\"/nonexistent/key\"");
     assert!(
-        code == 1 && said.contains("read the private key /nonexistent/key"),
+        code == 2 && said.contains("read the private key /nonexistent/key"),
         "{said}"
     );
+    assert!(said.contains("bad.toml: [mpquic]"), "{said}");
+}
+
+#[test]
+fn why_there_is_no_session_is_told() {
+    let Some(w) = World::new(1) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (at_device, at_proxy) = configs(dir.path(), "");
+    let text = std::fs::read_to_string(&at_device).unwrap();
+    // Its own pin in place of the proxy's, and an interface that there is not.
+    let own = Identity::load(
+        &dir.path().join("device.crt"),
+        &dir.path().join("device.key"),
+    );
+    let pin = text.lines().find(|l| l.starts_with("pins")).unwrap();
+    let text = text.replace(pin, &format!("pins = [\"{}\"]", own.unwrap().pin()));
+    std::fs::write(&at_device, text).unwrap();
+    let proxy = End::start(&w.proxy, Role::Proxy, at_proxy).unwrap();
+    let device = End::start(&w.device, Role::Device, at_device).unwrap();
+    let status = eventually("it is told", || {
+        let status: Status = device.ask("/v1/status");
+        let told = status.notes.iter().any(|n| n.starts_with("no session: "));
+        told.then_some(status)
+    });
+    let trouble = status.notes.iter().find(|n| n.starts_with("no session"));
+    let trouble = trouble.unwrap();
+    assert!(trouble.contains("is none of the pins"), "{trouble}");
+    assert_eq!(status.config_error, None);
+    let wifi = status.accesses.iter().find(|a| a.name == "wifi").unwrap();
+    assert!(
+        wifi.state == AccessState::Down && wifi.why.contains("no such interface"),
+        "{wifi:?}"
+    );
+    device.stop();
+    proxy.stop();
 }

@@ -4,7 +4,7 @@
 //! `own_scheduler ADDRESS:PORT PIN INTERFACE...`
 
 use braid_mpquic::tls::{self, Trust};
-use braid_mpquic::{Access, Device, Options, sched};
+use braid_mpquic::{Access, Device, Lane, Options, sched};
 use sched::{Decision, Flow, PathView, Scheduler, Time, Until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -35,7 +35,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let usage = "own_scheduler ADDRESS:PORT PIN INTERFACE...";
     let (at, pin) = args.next().zip(args.next()).ok_or(usage)?;
     let accesses = args.map(|i| Access::on(&i, &i)).collect();
-    let tls = tls::client(&Trust::Pins(vec![pin.parse()?]), None, tls::ALPN)?;
+    let tls = tls::client(
+        &Trust::Pins(vec![pin.parse()?]),
+        None,
+        tls::alpn(Lane::Datagram),
+    )?;
     let (device, session) =
         Device::connect(at.parse()?, "proxy", tls, Options::default(), accesses).await?;
     session.set_scheduler(Box::new(LeastInFlight))?;

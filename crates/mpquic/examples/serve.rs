@@ -2,7 +2,7 @@
 //! `serve ADDRESS:PORT`. It prints the pin that devices trust it by.
 
 use braid_mpquic::tls::{self, Devices, Identity};
-use braid_mpquic::{Options, Proxy, Session};
+use braid_mpquic::{Lane, Options, Proxy, Session};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::main(flavor = "current_thread")]
@@ -10,7 +10,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let at = std::env::args().nth(1).ok_or("serve ADDRESS:PORT")?;
     let identity = Identity::generate("proxy")?;
     // Open to anyone: a proxy of one's own names the pins of its devices here.
-    let tls = tls::server(&identity, &Devices::Anyone, tls::ALPN)?;
+    let tls = tls::server(&identity, &Devices::Anyone, tls::alpn(Lane::Datagram))?;
     let proxy = Proxy::listen(&[at.parse()?], tls, &Options::default(), Vec::new())?;
     println!("{}", identity.pin());
     loop {

@@ -3,7 +3,32 @@
 use std::io;
 use std::net::SocketAddr;
 
+use noq_proto::{ConnectionError, TransportErrorCode};
+
 use crate::net::Ended;
+
+/// The alert `no_application_protocol` (RFC 7301 3.2) as an error of QUIC (RFC 9001 4.8).
+const NO_PROTOCOL: u8 = 120;
+
+/// Why a connection is none, or none any more.
+pub(crate) fn in_words(e: &ConnectionError) -> String {
+    let code = match e {
+        ConnectionError::TransportError(e) => Some(e.code),
+        ConnectionError::ConnectionClosed(e) => Some(e.error_code),
+        _ => None,
+    };
+    if code == Some(TransportErrorCode::crypto(NO_PROTOCOL)) {
+        return "the other end does not speak what this one does: the lane is to be the same at \
+                both ends, and the version of Braid"
+            .to_owned();
+    }
+    let text = e.to_string();
+    // What is not of the TLS library itself, it only tells in the words of its types.
+    match text.split_once("Other(OtherError(") {
+        Some((before, own)) => format!("{before}{}", own.trim_end_matches(')')),
+        None => text,
+    }
+}
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +94,7 @@ pub enum Error {
         accesses: String,
     },
     /// The other end refused, or is not the one that was expected.
-    #[error("connect to {remote}: {source}")]
+    #[error("connect to {remote}: {}", in_words(source))]
     Refused {
         /// Where to.
         remote: SocketAddr,

@@ -48,7 +48,7 @@ fn serve(w: &World, options: &Options, identity: Identity, devices: Devices) -> 
     let options = options.clone();
     let thread = w.proxy.spawn(move || {
         runtime().block_on(async {
-            let tls = tls::server(&identity, &devices, tls::ALPN).unwrap();
+            let tls = tls::server(&identity, &devices, tls::alpn(options.lane)).unwrap();
             let accesses = (1..=3).map(|k| Access::new(&format!("a{k}"), world::device4(k)));
             let at = SocketAddr::from((SERVICE, PORT));
             let proxy = Proxy::listen(&[at], tls, &options, accesses.collect()).unwrap();
@@ -140,7 +140,7 @@ fn on_interfaces(n: u8) -> Vec<Access> {
 }
 
 async fn connect(pin: Pin, options: &Options, accesses: Vec<Access>) -> Result<Session, Error> {
-    let tls = tls::client(&Trust::Pins(vec![pin]), None, tls::ALPN).unwrap();
+    let tls = tls::client(&Trust::Pins(vec![pin]), None, tls::alpn(options.lane)).unwrap();
     let at = SocketAddr::from((SERVICE, PORT));
     let made = Device::connect(at, "proxy.example", tls, options.clone(), accesses).await;
     made.map(|(_, session)| session)
@@ -339,14 +339,22 @@ fn who_is_not_trusted_is_refused_at_once() {
             let (_, stranger) = self::identity();
             let another = connect(stranger, &options, on_interfaces(1)).await;
             let why = another.unwrap_err().to_string();
-            assert!(why.contains("certificate"), "{why}");
+            assert!(why.contains(&pin.to_string()), "{why}");
+            assert!(why.contains("none of the pins that are trusted"), "{why}");
+            assert!(why.ends_with("trusted"), "{why}");
             // The device proves nothing.
             let nobody = connect(pin, &options, on_interfaces(1)).await;
             let why = nobody.unwrap_err().to_string();
             assert!(why.contains("no certificates"), "{why}");
+            let other = Options {
+                lane: Lane::Datagram,
+                ..Options::default()
+            };
+            let why = connect(pin, &other, on_interfaces(1)).await.unwrap_err();
+            assert!(why.to_string().contains("lane"), "{why}");
             assert!(begun.elapsed() < Duration::from_secs(5));
             let trust = Trust::Pins(vec![pin]);
-            let tls = tls::client(&trust, Some(&device), tls::ALPN).unwrap();
+            let tls = tls::client(&trust, Some(&device), tls::alpn(options.lane)).unwrap();
             let at = SocketAddr::from((SERVICE, PORT));
             let made = Device::connect(at, "p", tls, options.clone(), on_interfaces(1)).await;
             let (_, session) = made.unwrap();
@@ -376,7 +384,8 @@ fn programs_are_forwarded_where_that_is_allowed() {
         let proxy_options = options.clone();
         let proxy = w.proxy.spawn(move || {
             runtime().block_on(async {
-                let tls = tls::server(&identity, &Devices::Anyone, tls::ALPN).unwrap();
+                let tls = tls::server(&identity, &Devices::Anyone, tls::alpn(proxy_options.lane))
+                    .unwrap();
                 let at = SocketAddr::from((SERVICE, PORT));
                 let proxy = Proxy::listen(&[at], tls, &proxy_options, vec![]).unwrap();
                 ready.send(()).unwrap();

@@ -92,7 +92,7 @@ fn send(
     tell: &SyncSender<SocketAddr>,
 ) -> Result<Sent> {
     run(async {
-        let tls = tls::server(identity, &Devices::Anyone, tls::ALPN)?;
+        let tls = tls::server(identity, &Devices::Anyone, tls::alpn(options.lane))?;
         let at = SocketAddr::from((PROXY, 0));
         let proxy = Proxy::listen(&[at], tls, options, Vec::new())?;
         tell.send(proxy.addresses()[0])?;
@@ -130,7 +130,7 @@ fn receive(pin: Pin, options: Options, told: &Receiver<SocketAddr>) -> Result<Go
         .recv_timeout(PATIENCE)
         .context("the sender does not listen")?;
     run(async {
-        let tls = tls::client(&Trust::Pins(vec![pin]), None, tls::ALPN)?;
+        let tls = tls::client(&Trust::Pins(vec![pin]), None, tls::alpn(options.lane))?;
         let accesses = vec![Access::on("only", NAME)];
         let (device, session) = Device::connect(remote, "proxy", tls, options, accesses).await?;
         let (mut read, mut write) = session.open().await?.into_split();

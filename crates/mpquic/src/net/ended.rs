@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use noq_proto::{ConnectionError, VarInt};
 
+use crate::error::in_words;
 use crate::lane::LaneError;
 
 #[derive(Debug, thiserror::Error)]
 enum Why {
-    #[error(transparent)]
+    #[error("{}", in_words(.0))]
     Quic(ConnectionError),
     #[error(transparent)]
     Lane(LaneError),

@@ -14,11 +14,19 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, version::TLS13};
 
+use crate::Lane;
+
 pub use identity::{Identity, certificates};
 pub use pin::Pin;
 
-/// What both ends speak above QUIC (ALPN, RFC 7301).
-pub const ALPN: &[u8] = b"braid/2";
+/// What both ends speak above QUIC (ALPN, RFC 7301): with another lane a session could be
+/// made, and would carry nothing.
+pub const fn alpn(lane: Lane) -> &'static [u8] {
+    match lane {
+        Lane::Datagram => b"braid/2",
+        Lane::Stream => b"braid-stream/2",
+    }
+}
 
 /// Why there are no keys to begin with.
 #[derive(Debug, thiserror::Error)]

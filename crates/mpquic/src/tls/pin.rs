@@ -12,8 +12,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible,
-    SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError,
+    PeerIncompatible, SignatureScheme,
 };
 use sha2::{Digest, Sha256};
 
@@ -57,6 +57,18 @@ impl FromStr for Pin {
     }
 }
 
+/// Somebody else's key.
+#[derive(thiserror::Error)]
+#[error("the key {0} is none of the pins that are trusted")]
+struct Stranger(Pin);
+
+/// The TLS library shows it so.
+impl fmt::Debug for Stranger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// Trusts whoever has one of the keys.
 #[derive(Debug)]
 pub(super) struct Pinned {
@@ -77,7 +89,7 @@ impl Pinned {
         if self.pins.contains(&pin) {
             return Ok(());
         }
-        Err(CertificateError::ApplicationVerificationFailure.into())
+        Err(CertificateError::Other(OtherError(Arc::new(Stranger(pin)))).into())
     }
 
     fn signature(

@@ -52,9 +52,13 @@ impl State {
             None => (!device, None),
         };
         let connected = !lock(&self.sessions).is_empty();
-        let (state, why) = judge(device, connected, enabled, link, own.backup, &traffic);
-        let address = link.1.or(a.address.map(|n| n.addr()));
         let interface = a.interface.as_ref().map(ToString::to_string);
+        let missing = interface.as_deref().is_some_and(is_missing);
+        let (state, why) = match missing && enabled {
+            true => (AccessState::Down, NO_INTERFACE),
+            false => judge(device, connected, enabled, link, own.backup, &traffic),
+        };
+        let address = link.1.or(a.address.map(|n| n.addr()));
         AccessStatus {
             name: a.name.clone(),
             kind: a.kind,
@@ -88,6 +92,13 @@ impl State {
             subflows: traffic.paths,
         }
     }
+}
+
+const NO_INTERFACE: &str = "it has no such interface: ip link lists those that there are";
+
+/// Whether there is no such interface in this network namespace.
+pub(super) fn is_missing(interface: &str) -> bool {
+    nix::net::if_::if_nametoindex(interface).is_err()
 }
 
 /// Whether an access is used, and if not, why.
@@ -128,7 +139,14 @@ impl Api for State {
             recover: true,
             ignored: Vec::new(),
             config_error: lock(&self.config_error).clone(),
-            notes: lock(&self.notes).clone(),
+            notes: {
+                let trouble = lock(&self.trouble).clone();
+                let trouble = trouble.map(|t| format!("no session: {t}"));
+                trouble
+                    .into_iter()
+                    .chain(lock(&self.notes).clone())
+                    .collect()
+            },
         })
     }
 

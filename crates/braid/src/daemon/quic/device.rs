@@ -8,6 +8,7 @@ use braid_mpquic::forward::Forward;
 use braid_mpquic::{Device, tls};
 use tokio::task::JoinHandle;
 
+use super::api::is_missing;
 use super::keys;
 use super::state::State;
 use crate::daemon::DaemonError;
@@ -23,14 +24,28 @@ pub(super) async fn start(state: &Arc<State>) -> Result<JoinHandle<()>, DaemonEr
     state.note(format!("this device's key is {}", identity.pin()));
     let nobody = || DaemonError::Config("[mpquic] pins: the proxy's key is missing".to_owned());
     let trust = keys::trust(quic)?.ok_or_else(nobody)?;
-    let tls = tls::client(&trust, Some(&identity), tls::ALPN)
-        .map_err(|e| DaemonError::Failed(e.to_string()))?;
+    let tls = tls::client(&trust, Some(&identity), tls::alpn(quic.lane))
+        .map_err(|e| DaemonError::Config(format!("[mpquic]: {e}")))?;
     for f in &quic.forward {
         let forward = Forward::listen(f.listen, f.to).await.map_err(|e| {
-            DaemonError::Failed(format!("listen at TCP {} to forward it: {e}", f.listen))
+            DaemonError::Failed(format!(
+                "listen at TCP {} to forward it ([mpquic] forward): {e}",
+                f.listen
+            ))
         })?;
         let told = |what| eprintln!("braid: {what}");
         tokio::spawn(forward.serve(state.current.subscribe(), told));
+    }
+    for a in &lock(&state.config).accesses {
+        if let Some(interface) = a.interface.as_ref().map(ToString::to_string)
+            && is_missing(&interface)
+        {
+            eprintln!(
+                "braid: access {}: there is no interface {interface} yet; used once it is there \
+                 (ip link lists those that there are)",
+                a.name
+            );
+        }
     }
     let at = lock(&state.config).proxy.first().copied();
     let at = at.ok_or_else(|| DaemonError::Config("the proxy's address is missing".to_owned()))?;
@@ -38,9 +53,13 @@ pub(super) async fn start(state: &Arc<State>) -> Result<JoinHandle<()>, DaemonEr
     Ok(tokio::spawn(keep(Arc::clone(state), remote, tls)))
 }
 
+fn without_digits(text: &str) -> String {
+    text.replace(|c: char| c.is_ascii_digit(), "")
+}
+
 async fn keep(state: Arc<State>, remote: SocketAddr, tls: braid_mpquic::ClientConfig) {
     let name = state.quic.name.clone();
-    let mut said = None;
+    let mut said: Option<String> = None;
     loop {
         let accesses = lock(&state.steered).accesses.clone();
         let options = state.options();
@@ -58,15 +77,15 @@ async fn keep(state: Arc<State>, remote: SocketAddr, tls: braid_mpquic::ClientCo
                 eprintln!("braid: {why}; connecting again");
             }
             Err(e) => {
-                // Once is enough for what stays as it is.
+                // Once is enough for what stays as it is, but for the time that some tell.
                 let text = e.to_string();
-                if said.as_ref() != Some(&text) {
+                if said.as_deref().map(without_digits) != Some(without_digits(&text)) {
                     eprintln!("braid: {text}; trying again every {} s", PAUSE.as_secs());
                     said = Some(text);
                 }
             }
         }
-        *lock(&state.config_error) = said.clone();
+        lock(&state.trouble).clone_from(&said);
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -26,14 +26,19 @@ pub(in crate::daemon) fn identity(files: &Files) -> Result<Identity, DaemonError
         return Identity::create(NAME, &files.certificate, &files.key)
             .map_err(|e| DaemonError::Failed(e.to_string()));
     }
-    Identity::load(&files.certificate, &files.key).map_err(|e| DaemonError::Failed(e.to_string()))
+    Identity::load(&files.certificate, &files.key).map_err(|e| {
+        DaemonError::Config(format!(
+            "[mpquic] certificate, key: {e} (PEM files; without the two entries Braid makes a key)"
+        ))
+    })
 }
 
 pub(super) fn trust(config: &Quic) -> Result<Option<Trust>, DaemonError> {
     Ok(match &config.trust {
         Who::Pins(pins) => Some(Trust::Pins(pins.clone())),
         Who::Authorities(file) => Some(Trust::Authorities(
-            tls::certificates(file).map_err(|e| DaemonError::Failed(e.to_string()))?,
+            tls::certificates(file)
+                .map_err(|e| DaemonError::Config(format!("[mpquic] authorities: {e}")))?,
         )),
         Who::Anyone => None,
     })

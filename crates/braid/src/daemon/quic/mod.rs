@@ -33,9 +33,13 @@ pub(super) async fn serve_until(
     let _remove = RemoveOnDrop(control);
     let state = Arc::new(State::new(role, file, config)?);
     let engine = match role {
-        Role::Device => device::start(&state).await?,
-        Role::Proxy => proxy::start(&state)?,
+        Role::Device => device::start(&state).await,
+        Role::Proxy => proxy::start(&state),
     };
+    let engine = engine.map_err(|e| match e {
+        DaemonError::Config(e) => DaemonError::Config(format!("{}: {e}", file.display())),
+        other => other,
+    })?;
     state::reload_on_hangup(Arc::clone(&state))?;
     let served = axum::serve(listener, serve::routes(Arc::clone(&state)));
     let done = tokio::select! {

@@ -15,7 +15,6 @@ use crate::daemon::state::lock;
 
 pub(super) fn start(state: &Arc<State>) -> Result<JoinHandle<()>, DaemonError> {
     let quic = &state.quic;
-    let failed = |e: &dyn std::fmt::Display| DaemonError::Failed(e.to_string());
     let identity = keys::identity(&quic.identity)?;
     state.note(format!("this proxy's key is {}", identity.pin()));
     if quic.trust == Who::Anyone {
@@ -24,7 +23,8 @@ pub(super) fn start(state: &Arc<State>) -> Result<JoinHandle<()>, DaemonError> {
     if quic.allow.is_empty() {
         state.note("nothing may be connected to: set allow in [mpquic]".to_owned());
     }
-    let tls = tls::server(&identity, &keys::devices(quic)?, tls::ALPN).map_err(|e| failed(&e))?;
+    let tls = tls::server(&identity, &keys::devices(quic)?, tls::alpn(quic.lane))
+        .map_err(|e| DaemonError::Config(format!("[mpquic]: {e}")))?;
     let at: Vec<SocketAddr> = {
         let config = lock(&state.config);
         let at = config.proxy.iter();
@@ -35,7 +35,11 @@ pub(super) fn start(state: &Arc<State>) -> Result<JoinHandle<()>, DaemonError> {
         reset_key: Some(identity.reset_key()),
         ..state.options()
     };
-    let proxy = Proxy::listen(&at, tls, &options, accesses).map_err(|e| failed(&e))?;
+    let proxy = Proxy::listen(&at, tls, &options, accesses).map_err(|e| {
+        DaemonError::Failed(format!(
+            "{e} (as proxy and [mpquic] port say; ss -ulnp tells who listens there already)"
+        ))
+    })?;
     let proxy = Arc::new(proxy);
     *lock(&state.proxy) = Some(Arc::clone(&proxy));
     Ok(tokio::spawn(take_in(Arc::clone(state), proxy)))

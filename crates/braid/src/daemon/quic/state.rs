@@ -40,6 +40,8 @@ pub(super) struct State {
     pub(super) device: Mutex<Option<Device>>,
     pub(super) proxy: Mutex<Option<Arc<Proxy>>>,
     pub(super) config_error: Mutex<Option<String>>,
+    /// Why the device has no session, where that is not for a moment only.
+    pub(super) trouble: Mutex<Option<String>>,
     /// What the user should know, each in a sentence.
     pub(super) notes: Mutex<Vec<String>>,
     pub(super) log: Mutex<Log>,
@@ -91,6 +93,7 @@ impl State {
             device: Mutex::new(None),
             proxy: Mutex::new(None),
             config_error: Mutex::new(None),
+            trouble: Mutex::new(None),
             notes: Mutex::new(Vec::new()),
             log: Mutex::new(Log::default()),
             rates: Mutex::default(),
