@@ -179,7 +179,6 @@ pub struct Subflow {
     pub min_rtt_ms: Option<f64>,
     /// How much longer the latest datagram took to the peer than on the path where it took
     /// least; on the datagram lane of Multipath QUIC.
-    #[serde(default)]
     pub one_way_behind_ms: Option<f64>,
     /// Retransmission timeout.
     pub rto_ms: f64,

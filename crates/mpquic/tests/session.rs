@@ -339,6 +339,7 @@ fn who_is_not_trusted_is_refused_at_once() {
             let (_, stranger) = self::identity();
             let another = connect(stranger, &options, on_interfaces(1)).await;
             let why = another.unwrap_err().to_string();
+            assert!(why.contains("certificate"), "{why}");
             assert!(why.contains(&pin.to_string()), "{why}");
             assert!(why.contains("none of the pins that are trusted"), "{why}");
             assert!(why.ends_with("trusted"), "{why}");

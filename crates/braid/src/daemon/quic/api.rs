@@ -54,10 +54,9 @@ impl State {
         let connected = !lock(&self.sessions).is_empty();
         let interface = a.interface.as_ref().map(ToString::to_string);
         let missing = interface.as_deref().is_some_and(is_missing);
-        let (state, why) = match missing && enabled {
-            true => (AccessState::Down, NO_INTERFACE),
-            false => judge(device, connected, enabled, link, own.backup, &traffic),
-        };
+        let (state, why) = judge(
+            device, connected, enabled, missing, link, own.backup, &traffic,
+        );
         let address = link.1.or(a.address.map(|n| n.addr()));
         AccessStatus {
             name: a.name.clone(),
@@ -94,8 +93,6 @@ impl State {
     }
 }
 
-const NO_INTERFACE: &str = "it has no such interface: ip link lists those that there are";
-
 /// Whether there is no such interface in this network namespace.
 pub(super) fn is_missing(interface: &str) -> bool {
     nix::net::if_::if_nametoindex(interface).is_err()
@@ -106,12 +103,17 @@ fn judge(
     device: bool,
     connected: bool,
     enabled: bool,
+    missing: bool,
     link: (bool, Option<std::net::IpAddr>),
     backup: bool,
     traffic: &Traffic,
 ) -> (AccessState, &'static str) {
     match traffic {
         _ if !enabled => (AccessState::Ignored, "left out by a request"),
+        _ if missing => (
+            AccessState::Down,
+            "it has no such interface: ip link lists those that there are",
+        ),
         t if t.usable > 0 && backup => (AccessState::Backup, "used when no other access is"),
         t if t.usable > 0 => (AccessState::Active, "a path on it carries data"),
         _ if device && !connected => (AccessState::Down, "there is no session with the proxy"),

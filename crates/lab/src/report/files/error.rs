@@ -104,8 +104,8 @@ impl FilesError {
     }
 
     /// Names the attempt, and tells a full disk from other failures.
-    pub(crate) fn io(doing: &'static str, path: &Path, needed: u64, source: io::Error) -> Self {
-        let reason = match source.kind() {
+    pub(crate) fn io(doing: &'static str, path: &Path, needed: u64, why: io::Error) -> Self {
+        let reason = match why.kind() {
             ErrorKind::StorageFull => "no space is left on the disk",
             ErrorKind::QuotaExceeded => "the disk quota is used up",
             ErrorKind::FileTooLarge => "the limit on the size of a file is reached (`ulimit -f`)",
@@ -113,7 +113,7 @@ impl FilesError {
                 return Self::Io {
                     doing,
                     path: path.to_owned(),
-                    why: source,
+                    why,
                 };
             }
         };
