@@ -260,7 +260,7 @@ impl Rows {
             for (o, list) in now.into_iter().enumerate() {
                 let Some(list) = list else { continue };
                 let since = at.saturating_sub(held[o].0);
-                if since * 2 > typical[o] * 3 && held[o].0 >= 0 {
+                if held[o].0 >= 0 && since * 2 > typical[o] * 3 {
                     self.flaws.add(FlawKind::Gap, line, Some(since as f64));
                 }
                 held[o] = (at, mean_per_cell(list));
