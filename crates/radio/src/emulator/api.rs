@@ -105,8 +105,8 @@ pub struct ProcessStats {
     pub locked: bool,
 }
 
-/// `PUT /v1/epoch`: the models start afresh at that time, with new counters;
-/// what is under way still arrives.
+/// `PUT /v1/epoch`: the models start afresh at that time, with new counters and
+/// what waits in their queues; what is under way still arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Epoch {

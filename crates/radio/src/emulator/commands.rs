@@ -107,26 +107,21 @@ impl Loop {
         Ok(())
     }
 
-    /// Starts new models at `epoch`; the old ones work off what they hold.
+    /// Starts new models at `epoch`, with what waits in the old ones; those
+    /// deliver what is under way in them.
     pub(crate) fn start_epoch(&mut self, epoch: u64, now: u64) {
-        let fresh = match Generation::new(&self.config, epoch) {
+        let mut fresh = match Generation::new(&self.config, epoch) {
             Ok(g) => g,
             Err(e) => {
                 eprintln!("emulator: the epoch is not set: {e:#}");
                 return;
             }
         };
-        // What an outage holds is let go, so that the old models run empty.
-        let old = self.models.time(now);
-        for i in 0..self.out.links.len() {
-            if let Some(id) = self.models.id(i) {
-                self.models.apply(id, old, LinkChange::Up, &mut self.out);
-            }
-        }
-        self.former = Some(std::mem::replace(&mut self.models, fresh));
         for link in &mut self.out.links {
             link.stats = Default::default();
         }
+        fresh.succeed(&mut self.models, now, &mut self.out);
+        self.former.push(std::mem::replace(&mut self.models, fresh));
     }
 
     fn carrier(&self, path: &str, c: Carrier) -> Result<()> {

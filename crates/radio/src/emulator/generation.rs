@@ -96,6 +96,16 @@ impl Generation {
         self.network.advance(now, &mut out.since(self.base));
     }
 
+    /// Goes on at `now` with what waits in `former`, see [`Network::succeed`].
+    pub(crate) fn succeed(&mut self, former: &mut Self, now: u64, out: &mut Outbox) {
+        let then = former.time(now);
+        // What comes out meanwhile is of the former's time.
+        let mut sink = out.since(former.base);
+        let now = self.time(now);
+        self.network
+            .succeed(now, &mut former.network, then, &mut sink);
+    }
+
     pub(crate) fn apply(&mut self, link: LinkId, at: Time, change: LinkChange, out: &mut Outbox) {
         let (change, reserve) = compensation::change(change, self.reserve);
         if let (Some(r), Some(i)) = (reserve, self.ids.iter().position(|&id| id == link)) {

@@ -58,8 +58,9 @@ pub(crate) struct Loop {
     pub(super) feeds: Vec<usize>,
     pub(crate) out: Outbox,
     pub(crate) models: Generation,
-    /// Models of before the epoch was set, until what is under way in them has arrived.
-    pub(crate) former: Option<Generation>,
+    /// Models of before the epoch was set, oldest first, until what is under way
+    /// in them has arrived.
+    pub(crate) former: Vec<Generation>,
     /// An epoch that lies ahead.
     pub(crate) next_epoch: Option<u64>,
     /// In order of time.
@@ -111,7 +112,7 @@ impl Loop {
             feeds,
             out,
             models,
-            former: None,
+            former: Vec::new(),
             next_epoch: ahead,
             scheduled: Vec::new(),
             granted,
@@ -160,7 +161,7 @@ impl Loop {
     /// When there is something to do if nothing comes (`CLOCK_MONOTONIC`) and
     /// the models are asked `slack` after they have something to say.
     pub(super) fn next_event(&self, slack: u64) -> Option<u64> {
-        let former = self.former.as_ref().and_then(Generation::next_event);
+        let former = self.former.iter().filter_map(Generation::next_event).min();
         [
             self.models.next_event().map(|t| t.saturating_add(slack)),
             former.map(|t| t.saturating_add(slack)),
@@ -259,12 +260,10 @@ impl Loop {
             let s = self.scheduled.remove(0);
             self.models.apply(s.link, s.at, s.change, &mut self.out);
         }
-        if let Some(former) = &mut self.former {
+        for former in &mut self.former {
             former.advance(now, &mut self.out);
-            if former.next_event().is_none() {
-                self.former = None;
-            }
         }
+        self.former.retain(|f| f.next_event().is_some());
         self.models.advance(now, &mut self.out);
     }
 

@@ -21,8 +21,8 @@ pub(super) struct Backhaul {
     /// Indices of the links behind it.
     links: Vec<usize>,
     /// From when the server is free.
-    free: Time,
-    service: Service,
+    pub(super) free: Time,
+    pub(super) service: Service,
     /// [`Time::MAX`]: nothing to do before a link has.
     pub(super) event: Time,
 }

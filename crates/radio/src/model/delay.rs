@@ -40,6 +40,16 @@ impl Delay {
         self.jitter = jitter;
     }
 
+    /// Latest arrival given so far.
+    pub(super) fn last(&self) -> Time {
+        self.last
+    }
+
+    /// Nothing arrives before `t`, unless packets may overtake each other.
+    pub(super) fn not_before(&mut self, t: Time) {
+        self.last = self.last.max(t);
+    }
+
     /// Whether packets may overtake each other, so that each needs its own draw.
     pub(super) fn reorders(&self) -> bool {
         self.jitter.is_some_and(|j| j.reorder)

@@ -13,6 +13,8 @@ use super::spec::{LinkChange, LinkSpec, RateSpec};
 use super::stats::LinkStats;
 use super::train::{DropCause, Sink, Span, Train};
 
+mod succession;
+
 /// Handle of a link of a [`Network`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

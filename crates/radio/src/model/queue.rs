@@ -168,16 +168,24 @@ impl Queue {
     }
 
     fn put(&mut self, train: Train, arrival: Time, end: u32) {
-        self.items.push_back(Waiting {
+        self.adopt(Waiting {
             train,
             first: 0,
             end,
             arrival,
-            seq: self.seq,
+            seq: 0,
         });
-        self.seq += u64::from(end);
-        self.packets += u64::from(end);
-        self.bytes += train.bytes(0, end);
+    }
+
+    /// Takes in packets, as the last ones, whatever the limit.
+    pub(super) fn adopt(&mut self, packets: Waiting) {
+        self.items.push_back(Waiting {
+            seq: self.seq,
+            ..packets
+        });
+        self.seq += u64::from(packets.packets());
+        self.packets += u64::from(packets.packets());
+        self.bytes += packets.bytes();
     }
 
     /// Removes the first `n` packets, at most those of the first train.

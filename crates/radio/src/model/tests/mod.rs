@@ -11,6 +11,7 @@ mod exact;
 mod load;
 mod media;
 mod random;
+mod succession;
 
 const MS: Duration = Duration::from_millis(1);
 
