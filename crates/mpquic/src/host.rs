@@ -168,7 +168,7 @@ impl Host {
         let scheduler = options.steering.make(options.lane)?;
         let shared = Shared::default();
         let inner = congestion::inner(&options.congestion_control)?;
-        config.transport_config(transport::config(inner, &shared));
+        config.transport_config(transport::config(options.lane, inner, &shared));
         let begun = self.quic.connect(now, config, remote, name);
         let (handle, quic) = begun.map_err(|source| Error::Connect { remote, source })?;
         let connection = Connection::new(Parts {
@@ -268,7 +268,7 @@ impl Host {
         };
         let shared = Shared::default();
         let mut config = l.config.clone();
-        config.transport_config(transport::config(l.inner.clone(), &shared));
+        config.transport_config(transport::config(l.options.lane, l.inner.clone(), &shared));
         // It was made once before, when listening began.
         let Ok(scheduler) = l.options.steering.make(l.options.lane) else {
             self.quic.ignore(incoming);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noq_proto::{IdleTimeout, QlogFileFactory, TransportConfig, VarInt};
+use noq_proto::{IdleTimeout, MtuDiscoveryConfig, QlogFileFactory, TransportConfig, VarInt};
 
+use crate::Lane;
 use crate::congestion::{Gates, Inner, Shared};
 
 /// Path ids at a time. An attempt that fails uses one up until the peer has forgotten
@@ -26,13 +27,26 @@ pub(crate) const DATAGRAM_BUFFER: usize = 128 << 10;
 const DATAGRAMS_RECEIVED: usize = 4 << 20;
 /// UDP payload of a full packet over IPv4 or IPv6 at an MTU of 1500.
 pub(crate) const PAYLOAD: u16 = 1452;
+/// The same of one that every path of QUIC carries (RFC 9000 14).
+pub(crate) const LEAST_PAYLOAD: u64 = 1200;
+
+/// A queue that overflows may look to the library as if full packets did not fit, and it
+/// sends ones of 1200 bytes. It tries longer ones again after this.
+const BLACK_HOLE: Duration = Duration::from_secs(10);
 
 /// The settings of one connection.
-pub(crate) fn config(inner: Inner, shared: &Shared) -> Arc<TransportConfig> {
+pub(crate) fn config(lane: Lane, inner: Inner, shared: &Shared) -> Arc<TransportConfig> {
     let mut t = TransportConfig::default();
     // Does nothing unless QLOGDIR names a folder.
     t.qlog_factory(Arc::new(QlogFileFactory::from_env()));
+    let mut mtu = MtuDiscoveryConfig::default();
+    mtu.upper_bound(PAYLOAD).black_hole_cooldown(BLACK_HOLE);
+    if lane == Lane::Datagram {
+        // The lane looks itself what fits.
+        t.min_mtu(PAYLOAD);
+    }
     t.max_concurrent_multipath_paths(PATHS)
+        .mtu_discovery_config(Some(mtu))
         .default_path_max_idle_timeout(Some(PATH_IDLE))
         .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
         .initial_rtt(INITIAL_RTT)

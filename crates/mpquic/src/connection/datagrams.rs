@@ -10,9 +10,10 @@ use bytes::Bytes;
 use noq_proto::{PathStatus, Transmit};
 
 use super::Connection;
+use super::own::Own;
 use super::paths::Path;
 use super::transmit::{BURST, Open, burst};
-use crate::lane::{LaneError, Piece, What};
+use crate::lane::{self, LaneError, Piece, What};
 use crate::transport;
 
 /// What the library counts of an empty queue, and less than one datagram.
@@ -33,8 +34,7 @@ pub(super) struct Outbox {
     queued: Option<(u32, usize)>,
     /// Those only acknowledge.
     exempt: bool,
-    /// QUIC's own frames may wait, since something has happened.
-    stirred: bool,
+    pub(super) own: Own,
     /// When an acknowledgement was sent on two paths last.
     copied: Option<Instant>,
     /// What was sent again last, and where it is.
@@ -42,10 +42,6 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn stir(&mut self) {
-        self.stirred = true;
-    }
-
     /// Before anything else, and whatever the windows say, on each of these paths.
     pub(super) fn first(&mut self, numbers: &[u32], data: &Bytes) {
         for number in numbers {
@@ -59,6 +55,9 @@ impl Connection {
     pub(super) fn receive_datagrams(&mut self, now: Instant) -> Result<(), LaneError> {
         while let Some(data) = self.quic.datagrams().recv() {
             if let Some(lane) = &mut self.lane {
+                if lane::is_unnumbered(&data) {
+                    self.outbox.own.acknowledged(now);
+                }
                 lane.receive(data, now)?;
             }
         }
@@ -97,12 +96,12 @@ impl Connection {
             // An acknowledgement of the lane takes along what QUIC has to say; before it, QUIC's
             // own would leave on its first path, however slow that is.
             let soon = self.lane.as_ref().is_some_and(|l| l.will_acknowledge(now));
-            if self.outbox.stirred && !soon {
+            if self.outbox.own.is_wanted() && !soon {
                 self.set_gates(Open::All);
                 if let Some(transmit) = self.quic.poll_transmit(now, BURST, buf) {
                     return Some(transmit);
                 }
-                self.outbox.stirred = false;
+                self.outbox.own.said();
             }
             if self.outbox.waiting.is_empty() && !self.fill(now) {
                 return None;
@@ -121,6 +120,9 @@ impl Connection {
         self.exempt(path.filter(|_| self.outbox.exempt));
         let most = NonZeroUsize::new(count.min(BURST.get())).unwrap_or(NonZeroUsize::MIN);
         let transmit = self.quic.poll_transmit(now, most, buf);
+        if transmit.is_some() {
+            self.outbox.own.answered();
+        }
         self.exempt(None);
         if self.is_queue_empty() {
             self.outbox.queued = None;
@@ -178,7 +180,7 @@ impl Connection {
         self.data(room, now) || {
             self.mark_idle();
             // Not while data waits that a scheduler holds back, as strict shares do.
-            self.reinject && !self.busy && self.reinject(now)
+            self.reinject && !self.busy && self.reinject(room, now)
         }
     }
 
@@ -242,7 +244,7 @@ impl Connection {
             .look(&self.paths, &self.shared, lane, available, now);
         if let Some(id) = asked {
             let _ = self.quic.ping_path(id);
-            self.outbox.stirred = true;
+            self.outbox.own.stir();
         }
         let mut changed = Vec::new();
         let all = self.paths.iter_mut().enumerate();
@@ -303,7 +305,9 @@ impl Connection {
         match decision {
             Decision::Send { path, most } => {
                 let view = &self.views[path];
+                let mut first = room.saturating_sub(self.outbox.own.room());
                 for _ in 0..burst(view, most) {
+                    let room = std::mem::replace(&mut first, room);
                     let next = lane.write_next(&[view.id], room, what, now);
                     if next.is_empty() {
                         break;
@@ -322,7 +326,7 @@ impl Connection {
         !self.outbox.waiting.is_empty()
     }
 
-    fn reinject(&mut self, now: Instant) -> bool {
+    fn reinject(&mut self, room: usize, now: Instant) -> bool {
         let time = self.time(now);
         let Some(lane) = &mut self.lane else {
             return false;
@@ -349,7 +353,7 @@ impl Connection {
         };
         on.insert(i);
         self.outbox.again = Some((first, on));
-        match lane.write_copy(self.views[i].id, &pieces, now) {
+        match lane.write_copy(self.views[i].id, &pieces, room, now) {
             Some(data) => self.post(self.views[i].id, data),
             None => false,
         }

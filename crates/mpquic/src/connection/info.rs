@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Connection;
 use super::paths::Path;
 use crate::access::labelled;
+use crate::transport;
 
 /// One path, as it is now.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +90,10 @@ impl Connection {
                 received_bytes: stats.udp_rx.bytes,
                 sent_packets: stats.sent_packets,
                 lost_packets: stats.lost_packets,
-                mtu: slot.mtu,
+                mtu: match self.lane.as_ref().is_some_and(|l| l.is_short(p.number)) {
+                    true => slot.mtu.min(transport::LEAST_PAYLOAD),
+                    false => slot.mtu,
+                },
             });
         }
         infos

@@ -8,6 +8,7 @@ mod datagrams;
 mod expected;
 mod info;
 mod keys;
+mod own;
 mod paths;
 mod quiet;
 mod status;
@@ -242,7 +243,7 @@ impl Connection {
                     .into_iter()
                     .for_each(|id| self.expect_anew(id));
             }
-            self.outbox.stir();
+            self.outbox.own.stir();
         }
         Ok(())
     }
@@ -335,7 +336,7 @@ impl Connection {
     }
 
     pub(crate) fn handle_event(&mut self, event: ConnectionEvent) {
-        self.outbox.stir();
+        self.outbox.own.arrived();
         self.quic.handle_event(event);
     }
 
@@ -345,30 +346,37 @@ impl Connection {
 
     /// When [`Connection::handle_timeout`] is wanted.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let quic = self.quic.poll_timeout();
         if self.quic.is_closed() {
             // Nothing of ours is sent any more, and what never is sent would be due for ever.
-            return quic;
+            return self.quic.poll_timeout();
         }
+        self.due().into_iter().chain(self.paced).min()
+    }
+
+    /// When there is more to do than to send what a pacer held back.
+    fn due(&self) -> Option<Instant> {
         let opening = self.opening.iter().filter_map(|o| o.retry);
         let lane = self.lane.as_ref().and_then(|l| l.due());
-        let own = lane.into_iter().chain(self.paced).chain(self.ping);
-        let own = own.chain(self.quiet.due()).chain(self.ask_due());
-        quic.into_iter().chain(own).chain(opening).min()
+        let own = lane.into_iter().chain(self.ping).chain(self.quiet.due());
+        let own = own.chain(self.ask_due()).chain(self.outbox.own.due());
+        own.chain(self.quic.poll_timeout()).chain(opening).min()
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if self.quic.is_closed() || self.due().is_some_and(|t| t <= now) {
+            self.outbox.own.stir();
+        }
         if self.quic.poll_timeout().is_some_and(|t| t <= now) {
             self.quic.handle_timeout(now);
         }
         if self.quic.is_closed() {
-            self.outbox.stir();
             return;
         }
         if self.paced.is_some_and(|t| t <= now) {
             self.paced = None;
         }
+        self.outbox.own.passed(now);
         self.quiet.passed(now);
         self.ask_later(now);
         if let Some(lane) = self
@@ -382,7 +390,6 @@ impl Connection {
                 path(number).is_some_and(|p| slots[p.slot].in_flight > 0)
             });
         }
-        self.outbox.stir();
         self.ping_paths(now);
         self.open_paths(now);
     }

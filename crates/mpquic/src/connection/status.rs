@@ -89,7 +89,7 @@ impl Connection {
         if self.quic.path_status(p.id).is_ok_and(|s| s != now) {
             let _ = self.quic.set_path_status(p.id, now);
         }
-        self.outbox.stir();
+        self.outbox.own.stir();
     }
 }
 

@@ -225,7 +225,7 @@ impl Target {
             }
             Op::Copy(path) => {
                 if let Some((_, _, pieces)) = lane.oldest() {
-                    lane.write_copy(path, &pieces, now);
+                    lane.write_copy(path, &pieces, 1200, now);
                     self.written += 1000;
                 }
             }

@@ -8,6 +8,7 @@
 mod acknowledge;
 mod assembly;
 mod expected;
+mod fit;
 mod heard;
 #[cfg(test)]
 mod hostile;
@@ -36,7 +37,13 @@ use messages::MOST_MESSAGE;
 use outgoing::Outgoing;
 pub(crate) use outgoing::{Piece, What};
 use sent::Sent;
-use wire::{Ack, Frame, HEADER, Number};
+use wire::{Ack, Frame, Number};
+
+/// Whether a datagram of the peer, if it can be read, is none that is acknowledged: as a
+/// rule, it acknowledges.
+pub(crate) fn is_unnumbered(data: &[u8]) -> bool {
+    data.first() == Some(&wire::PLAIN)
+}
 
 /// The application's error code of a connection that is closed on a peer that does not
 /// keep to this protocol.
@@ -283,7 +290,7 @@ impl Lane {
         let mut out = BytesMut::with_capacity(1500);
         wire::begin(Some(number), &mut out);
         frames.iter().for_each(|f| f.write(&mut out));
-        let given_up = sent.send(now, pieces);
+        let given_up = sent.send(now, out.len(), pieces);
         self.outgoing.lose(given_up);
         out.freeze()
     }
@@ -297,12 +304,20 @@ impl Lane {
         what: What,
         now: Instant,
     ) -> Vec<(u32, Bytes)> {
-        let (frames, pieces) = self.outgoing.fill(room.saturating_sub(HEADER), what);
+        let room = paths.iter().map(|p| self.room(*p, room, now)).min();
+        let (frames, pieces) = self.outgoing.fill(room.unwrap_or(0), what);
         if frames.is_empty() {
             return Vec::new();
         }
         let one = |p: &u32| (*p, self.datagram(*p, &frames, pieces.clone(), now));
         paths.iter().map(one).collect()
+    }
+
+    /// Bytes of frames in the next datagram of a path, which has at most `room`.
+    fn room(&self, path: u32, room: usize, now: Instant) -> usize {
+        let sent = self.sent.get(&path);
+        let room = sent.map_or(room, |s| s.room(room, now));
+        room.saturating_sub(wire::header(path, sent.map_or(0, Sent::next)))
     }
 
     /// What is under way the longest and on which path, for reinjection.
@@ -317,18 +332,21 @@ impl Lane {
         oldest.map(|(p, at, pieces)| (p, at, pieces.to_vec()))
     }
 
-    /// A copy of what is under way elsewhere.
+    /// A copy of what is under way elsewhere, if that fits into `room` bytes here.
     pub(crate) fn write_copy(
         &mut self,
         path: u32,
         pieces: &[Piece],
+        room: usize,
         now: Instant,
     ) -> Option<Bytes> {
+        let room = self.room(path, room, now);
         let written = pieces
             .iter()
             .filter_map(|p| Some((self.outgoing.copy(p)?, *p)));
         let (frames, pieces): (Vec<Frame>, Vec<Piece>) = written.unzip();
-        (!frames.is_empty()).then(|| self.datagram(path, &frames, pieces, now))
+        let fits = frames.iter().map(Frame::bytes).sum::<usize>() <= room;
+        (fits && !frames.is_empty()).then(|| self.datagram(path, &frames, pieces, now))
     }
 
     /// An acknowledgement cannot be sent now, for want of room: it is tried again soon.

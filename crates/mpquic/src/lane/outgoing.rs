@@ -12,7 +12,7 @@ use super::incoming::ALL_WINDOW;
 use super::over::Over;
 use super::stream::Stream;
 use super::told::{Told, Word};
-use super::wire::{Frame, MESSAGE_HEADER, STREAM_HEADER};
+use super::wire::{Frame, stream_header};
 use messages::Messages;
 
 /// Bytes of one stream that may wait for acknowledgement.
@@ -174,30 +174,22 @@ impl Outgoing {
             .or_else(|| self.messages.part(room))
             .or_else(|| self.fresh(room))
         {
-            let used = match &frame {
-                Frame::Stream {
-                    data,
-                    channel,
-                    offset,
-                    fin,
-                } => {
-                    pieces.push(Piece::Stream {
-                        channel: *channel,
-                        offset: *offset,
-                        len: data.len() as u32,
-                        fin: *fin,
-                    });
-                    data.len() + STREAM_HEADER
-                }
-                Frame::Message { data, .. } => data.len() + MESSAGE_HEADER,
-                Frame::Ack(_)
-                | Frame::Credit { .. }
-                | Frame::CreditOfAll { .. }
-                | Frame::Expected { .. }
-                | Frame::Closed { .. } => 0,
-            };
+            if let Frame::Stream {
+                data,
+                channel,
+                offset,
+                fin,
+            } = &frame
+            {
+                pieces.push(Piece::Stream {
+                    channel: *channel,
+                    offset: *offset,
+                    len: data.len() as u32,
+                    fin: *fin,
+                });
+            }
+            room = room.saturating_sub(frame.bytes());
             frames.push(frame);
-            room = room.saturating_sub(used);
         }
         (frames, pieces)
     }
@@ -216,13 +208,13 @@ impl Outgoing {
                 self.again.pop_first();
                 continue;
             };
-            let fits = room.checked_sub(STREAM_HEADER)?;
             let s = self.streams.get(&channel);
             let Some(s) = s.filter(|s| s.needs(&piece)) else {
                 self.forget(piece);
                 continue;
             };
             let begin = offset.max(s.base);
+            let fits = room.checked_sub(stream_header(channel, begin, room))?;
             let left = usize::try_from(offset + u64::from(len) - begin).unwrap_or(0);
             if left > fits && fits < LEAST {
                 return None;
@@ -250,7 +242,6 @@ impl Outgoing {
 
     /// Stream data that has not been sent yet.
     fn fresh(&mut self, room: usize) -> Option<Frame> {
-        let fits = room.checked_sub(STREAM_HEADER)?;
         let most = self.most - self.sent;
         let has = |s: &Stream| s.fresh().min(most) > 0 || s.wants_fin();
         // Streams take turns: none waits for another to end.
@@ -258,6 +249,7 @@ impl Outgoing {
         let mut all = others.chain(self.streams.range(..=self.turn));
         let channel = all.find(|(_, s)| has(s)).map(|(channel, _)| *channel)?;
         let s = self.streams.get_mut(&channel)?;
+        let fits = room.checked_sub(stream_header(channel, s.next, room))?;
         let left = usize::try_from(s.fresh().min(most)).unwrap_or(usize::MAX);
         if left > fits && fits < LEAST {
             return None;

@@ -38,6 +38,11 @@ impl Lane {
         self.sent.get(&path).is_some_and(|s| s.is_late(now))
     }
 
+    /// Whether a path seems to carry only short packets.
+    pub(crate) fn is_short(&self, path: u32) -> bool {
+        self.sent.get(&path).is_some_and(|s| s.is_short())
+    }
+
     /// A path may be dead though nothing is known to be lost there.
     pub(crate) fn doubt(&mut self, path: u32, now: Instant) {
         let lost = self.sent.entry(path).or_default().doubt(now);

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::fit::Fit;
 use super::outgoing::Piece;
 use super::wire::Ack;
 
@@ -34,6 +35,7 @@ const MOST_UNDER_WAY: usize = 1 << 16;
 #[derive(Clone, Debug)]
 struct Packet {
     at: Instant,
+    len: usize,
     pieces: Vec<Piece>,
 }
 
@@ -67,6 +69,7 @@ pub(super) struct Sent {
     /// Timeouts since then, and when the first was.
     timeouts: u32,
     suspect: Option<Instant>,
+    fit: Fit,
     /// The receiver's clock at arrival less ours at sending, microseconds modulo 2^32, of
     /// the latest datagram: of two paths, the difference is that of their one-way delays.
     pub(super) one_way: Option<u32>,
@@ -88,6 +91,7 @@ impl Default for Sent {
             gave_up: None,
             timeouts: 0,
             suspect: None,
+            fit: Fit::default(),
             one_way: None,
         }
     }
@@ -99,15 +103,26 @@ impl Sent {
         self.next
     }
 
-    /// The next datagram leaves with these. Returns what is given up for it.
-    pub(super) fn send(&mut self, now: Instant, pieces: Vec<Piece>) -> Vec<Piece> {
-        self.packets.insert(self.next, Packet { at: now, pieces });
+    /// The next datagram, of `len` bytes, leaves with these. Returns what is given up for it.
+    pub(super) fn send(&mut self, now: Instant, len: usize, pieces: Vec<Piece>) -> Vec<Piece> {
+        let at = now;
+        self.packets.insert(self.next, Packet { at, len, pieces });
         self.next += 1;
         if self.packets.len() <= MOST_UNDER_WAY {
             return Vec::new();
         }
         let oldest = self.packets.pop_first();
         self.remember(oldest.into_iter().collect())
+    }
+
+    /// Whether it seems to carry only short datagrams.
+    pub(super) fn is_short(&self) -> bool {
+        self.fit.is_short()
+    }
+
+    /// Bytes that the next datagram may have, of `room`.
+    pub(super) fn room(&self, room: usize, now: Instant) -> usize {
+        self.fit.room(room, now)
     }
 
     /// Smoothed round-trip time and its deviation, once known.
@@ -156,6 +171,7 @@ impl Sent {
             for n in known {
                 if let Some(p) = self.packets.remove(&n).or_else(|| self.late.remove(&n)) {
                     newest = newest.max((n == largest).then_some(p.at));
+                    self.fit.arrived(n, p.len);
                     outcome.acked.extend(p.pieces);
                 }
             }
@@ -217,6 +233,9 @@ impl Sent {
             .into_iter()
             .filter_map(|n| Some((n, self.packets.remove(&n)?)));
         let found: Vec<(u64, Packet)> = found.collect();
+        found
+            .iter()
+            .for_each(|(n, p)| self.fit.lost(*n, p.len, now));
         self.remember(found)
     }
 
@@ -279,6 +298,10 @@ impl Sent {
             }
             // Its window may stay full: then nothing more is under way here that could tell.
             self.gave_up = (!silent && waits).then_some(now);
+            if !quiet {
+                let all = self.packets.iter();
+                all.for_each(|(n, p)| self.fit.lost(*n, p.len, now));
+            }
             return self.give_up();
         }
         self.find_lost(now)

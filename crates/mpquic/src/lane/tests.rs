@@ -68,6 +68,19 @@ impl Pair {
     }
 }
 
+#[test]
+fn datagrams_are_full() {
+    let now = Instant::now();
+    let mut lane = Lane::new(now);
+    lane.write(7, vec![0; 100_000].into());
+    for room in [1414, 1374, 1162] {
+        let next = lane.write_next(&[0, 1], room, What::All, now);
+        let left = next.iter().map(|(_, data)| room - data.len());
+        // Numbers that may grow.
+        assert!(left.into_iter().all(|n| n <= 4), "{room}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

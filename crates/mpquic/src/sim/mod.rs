@@ -11,6 +11,7 @@ mod hostile;
 mod null;
 mod one_way;
 mod outages;
+mod packets;
 mod random;
 mod script;
 mod shares;

@@ -15,6 +15,8 @@ pub(super) enum What {
     Link(bool),
     /// Nothing passes, or does again, and nobody is told.
     Silent(bool),
+    /// No longer packets than of so many IP bytes pass, and nobody is told.
+    Longest(u32),
     /// The device has another address.
     Move,
     /// The device expects so many Mbit/s of the downlink.
@@ -44,6 +46,7 @@ impl World {
                     self.tell(access, up);
                 }
                 What::Silent(up) => self.pass(access, up),
+                What::Longest(bytes) => self.longest[access] = bytes,
                 What::Move => {
                     if let IpAddr::V4(before) = self.addresses[access] {
                         let [a, b, c, d] = before.octets();

@@ -61,6 +61,8 @@ pub(super) struct World {
     draws: Draws,
     /// How likely a datagram arrives twice.
     pub(super) duplicated: f64,
+    /// IP bytes of the longest packet that each access carries.
+    pub(super) longest: Vec<u32>,
     /// Of everything that was sent: equal for equal seeds.
     pub(super) trace: u64,
     pub(super) sent_bytes: Vec<[u64; 2]>,
@@ -125,6 +127,7 @@ impl World {
             script: script.into(),
             draws: Draws::new(seed, "world"),
             duplicated: 0.0,
+            longest: vec![u32::MAX; radios.len()],
             trace: 0xcbf2_9ce4_8422_2325,
             sent_bytes: vec![[0; 2]; radios.len()],
             app,
@@ -304,7 +307,7 @@ impl World {
                     for segment in buf[..t.size].chunks(size) {
                         Self::send(
                             (&mut self.network, &mut self.air, &mut self.trace),
-                            (&self.links, &mut self.sent_bytes),
+                            (&self.links, &self.longest, &mut self.sent_bytes),
                             (self.now, to_device, at),
                             segment,
                         );
@@ -319,7 +322,7 @@ impl World {
 
     fn send(
         (network, air, trace): (&mut Network, &mut Air, &mut u64),
-        (links, counts): (&[[LinkId; 2]], &mut [[u64; 2]]),
+        (links, longest, counts): (&[[LinkId; 2]], &[u32], &mut [[u64; 2]]),
         (now, to_device, at): (Time, bool, Option<(IpAddr, usize)>),
         data: &[u8],
     ) {
@@ -337,6 +340,9 @@ impl World {
         ];
         for part in parts {
             *trace = (*trace ^ part).wrapping_mul(0x0100_0000_01b3);
+        }
+        if bytes > longest[access] {
+            return;
         }
         let id = air.put(Flying {
             to_device,

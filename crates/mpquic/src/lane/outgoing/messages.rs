@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::LEAST;
-use crate::lane::wire::{Frame, MESSAGE_HEADER};
+use crate::lane::wire::{Frame, message_header};
 
 /// Bytes of messages that may wait to leave.
 const MOST: usize = 1 << 20;
@@ -52,8 +52,9 @@ impl Messages {
 
     /// The next part of the oldest.
     pub(super) fn part(&mut self, room: usize) -> Option<Frame> {
-        let fits = room.checked_sub(MESSAGE_HEADER)?;
         let m = self.waiting.front_mut()?;
+        let (total, offset) = (m.data.len() as u32, m.sent as u32);
+        let fits = room.checked_sub(message_header(m.number, total, offset, room))?;
         let left = m.data.len() - m.sent;
         if left > fits && fits < LEAST {
             return None;
@@ -61,8 +62,8 @@ impl Messages {
         let n = left.min(fits);
         let frame = Frame::Message {
             number: m.number,
-            total: m.data.len() as u32,
-            offset: m.sent as u32,
+            total,
+            offset,
             ordered: m.ordered,
             data: m.data.slice(m.sent..m.sent + n),
         };

@@ -1,0 +1,85 @@
+//! What QUIC has to say beside data, and when it is asked for it.
+//!
+//! Asked at once, it would answer every second acknowledgement of the lane with a packet
+//! on its first path, however slow that is, and where many receivers share a Wi-Fi channel
+//! one such packet takes the place of one with data. So these answers wait for data to take
+//! them along.
+
+use std::time::{Duration, Instant};
+
+/// How long an answer waits for data: less than the peer was told (`max_ack_delay`, 25 ms).
+const PATIENCE: Duration = Duration::from_millis(20);
+/// Bytes that an answer takes in a packet with data, for all paths: an identifier, the
+/// largest number and a delay, some ranges, and ECN counts. Rather more: one that is longer
+/// than all others, and rare, has the library take the loss of others for a path that does
+/// not carry packets of their size.
+const ROOM: usize = 64;
+
+/// QUIC's own frames.
+#[derive(Debug, Default)]
+pub(super) struct Own {
+    /// Something may wait.
+    stirred: bool,
+    /// Events since it was last looked.
+    arrived: u32,
+    /// Those of them that only brought an acknowledgement of the lane.
+    acks: u32,
+    /// Whether there were such that may not have been answered.
+    owed: bool,
+    /// Until when that may be so.
+    due: Option<Instant>,
+}
+
+impl Own {
+    /// Something has happened.
+    pub(super) fn stir(&mut self) {
+        self.stirred = true;
+    }
+
+    /// QUIC was told of something.
+    pub(super) fn arrived(&mut self) {
+        self.arrived += 1;
+    }
+
+    /// It was an acknowledgement of the lane.
+    pub(super) fn acknowledged(&mut self, now: Instant) {
+        self.acks += 1;
+        self.due.get_or_insert(now + PATIENCE);
+    }
+
+    /// Whether QUIC is to be asked now.
+    pub(super) fn is_wanted(&mut self) -> bool {
+        self.stirred |= self.arrived > self.acks;
+        self.owed |= self.acks > 0;
+        (self.arrived, self.acks) = (0, 0);
+        self.stirred
+    }
+
+    /// When it is to be, whatever happens.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Time has passed.
+    pub(super) fn passed(&mut self, now: Instant) {
+        if self.due.is_some_and(|t| t <= now) {
+            (self.stirred, self.due) = (true, None);
+        }
+    }
+
+    /// It was, and had nothing more to say.
+    pub(super) fn said(&mut self) {
+        self.stirred = false;
+        self.answered();
+    }
+
+    /// What it had to say about packets went with data.
+    pub(super) fn answered(&mut self) {
+        (self.owed, self.due) = (false, None);
+    }
+
+    /// Bytes to leave free in a packet with data.
+    pub(super) fn room(&self) -> usize {
+        if self.owed { ROOM } else { 0 }
+    }
+}
