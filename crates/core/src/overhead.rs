@@ -19,8 +19,9 @@ pub enum Transport {
     /// id and a packet number of 2 bytes (RFC 9000 17.3.1), a STREAM frame that ends the
     /// packet (type, stream, 4 bytes of offset) and the tag of the encryption (16).
     MpquicStream,
-    /// The same on the datagram lane: a DATAGRAM frame with its length, and in it the lane's
-    /// number (path, sequence, time) and the head of its stream frame.
+    /// The same on the datagram lane: a DATAGRAM frame with its length, and in it what the
+    /// lane numbers a datagram with, and the head of a stream frame. As the first 16,384
+    /// datagrams of a path have it, so that it is a ceiling; later ones have 2 bytes more.
     MpquicDatagram,
 }
 
@@ -29,6 +30,10 @@ pub enum Transport {
 const QUIC_PAYLOAD: u32 = 1452;
 /// Before and after the frames of a packet: flags, connection id, packet number, tag.
 const QUIC_PACKET: u32 = 1 + 8 + 2 + 16;
+/// Of a datagram of the lane: kind, path, sequence (2 bytes), time.
+const LANE_NUMBER: u32 = 1 + 1 + 2 + 4;
+/// Of a stream frame in it: kind, channel, offset (4 bytes), length.
+const LANE_FRAME: u32 = 1 + 1 + 4 + 2;
 
 impl Transport {
     /// Transport header and options of a data packet, in bytes.
@@ -38,7 +43,7 @@ impl Transport {
             Self::Mptcp => 20 + 12 + 28,
             Self::Udp => 8,
             Self::MpquicStream => 8 + QUIC_PACKET + 6,
-            Self::MpquicDatagram => 8 + QUIC_PACKET + 3 + 20,
+            Self::MpquicDatagram => 8 + QUIC_PACKET + 3 + LANE_NUMBER + LANE_FRAME,
         }
     }
 
@@ -69,5 +74,12 @@ mod tests {
         let f = Transport::Mptcp.payload_fraction(1500, 20);
         assert!((f - 1420.0 / 1500.0).abs() < 1e-12);
         assert_eq!(Transport::Mptcp.header_bytes(), 60);
+    }
+
+    #[test]
+    fn quic_does_not_grow_with_the_mtu() {
+        let f = |mtu| Transport::MpquicDatagram.payload_fraction(mtu, 20);
+        assert!((f(1500) - 1406.0 / 1480.0).abs() < 1e-12);
+        assert!((f(9000) - f(1500)).abs() < 1e-12);
     }
 }

@@ -38,12 +38,12 @@ impl Own {
 
     /// QUIC was told of something.
     pub(super) fn arrived(&mut self) {
-        self.arrived += 1;
+        self.arrived = self.arrived.saturating_add(1);
     }
 
     /// It was an acknowledgement of the lane.
     pub(super) fn acknowledged(&mut self, now: Instant) {
-        self.acks += 1;
+        self.acks = self.acks.saturating_add(1);
         self.due.get_or_insert(now + PATIENCE);
     }
 
@@ -81,5 +81,64 @@ impl Own {
     /// Bytes to leave free in a packet with data.
     pub(super) fn room(&self) -> usize {
         if self.owed { ROOM } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Told of `arrived` packets, of which `acks` were acknowledgements of the lane.
+    fn own(arrived: u32, acks: u32, now: Instant) -> Own {
+        let mut own = Own::default();
+        (0..arrived).for_each(|_| own.arrived());
+        (0..acks).for_each(|_| own.acknowledged(now));
+        own
+    }
+
+    #[test]
+    fn answers_to_acknowledgements_wait_for_data() {
+        let now = Instant::now();
+        let mut own = own(3, 3, now);
+        assert!(!own.is_wanted());
+        assert_eq!(own.room(), ROOM);
+        own.answered();
+        assert_eq!((own.room(), own.due()), (0, None));
+        own.passed(now + PATIENCE);
+        assert!(!own.is_wanted());
+    }
+
+    #[test]
+    fn without_data_they_wait_no_longer_than_the_peer_was_told() {
+        let now = Instant::now();
+        let mut own = own(1, 1, now);
+        assert!(!own.is_wanted());
+        let due = own.due().unwrap();
+        assert!(due <= now + Duration::from_millis(25));
+        own.passed(due - Duration::from_micros(1));
+        assert!(!own.is_wanted());
+        own.passed(due);
+        assert!(own.is_wanted());
+        own.said();
+        assert!(!own.is_wanted() && own.room() == 0);
+    }
+
+    #[test]
+    fn what_is_not_an_acknowledgement_is_answered_at_once() {
+        let now = Instant::now();
+        assert!(own(2, 1, now).is_wanted());
+        let mut own = own(0, 0, now);
+        assert!(!own.is_wanted());
+        own.stir();
+        assert!(own.is_wanted());
+    }
+
+    #[test]
+    fn a_later_acknowledgement_does_not_put_the_answer_off() {
+        let now = Instant::now();
+        let mut own = own(1, 1, now);
+        own.arrived();
+        own.acknowledged(now + PATIENCE / 2);
+        assert_eq!(own.due(), Some(now + PATIENCE));
     }
 }
