@@ -190,7 +190,12 @@ fn what_was_lost_is_not_sent_on_just_any_path_with_room() {
         paths[1].in_flight = paths[1].window;
         let waits = Decision::Wait(Until::Room(1));
         assert_eq!(lost(1, &paths, none), waits, "{name}");
-        assert_eq!(sends(lost(5, &paths, none)), 0, "{name}");
+        // Less room than any by far, as a loss has just cut the window.
+        let (window, srtt) = (paths[1].window, paths[0].srtt);
+        (paths[1].window, paths[0].srtt) = (window / 2, srtt * 3 / 5);
+        assert_eq!(lost(1, &paths, none), waits, "{name}");
+        (paths[1].window, paths[0].srtt) = (window, srtt);
+        assert_eq!(sends(lost(13, &paths, none)), 0, "{name}");
         let all = [0, 1].into_iter().collect();
         assert_eq!(lost(1, &paths, all), waits, "{name}");
         assert_eq!(
