@@ -15,7 +15,7 @@ help:
 	@echo 'make guest     build what runs in it'
 	@echo 'make soak-kernel     10,000 random transfers under every scheduler in that kernel'
 	@echo 'make soak            100 runs of 20 s on this kernel: does one collapse?'
-	@echo '                     and 1,000 interruptions of Multipath QUIC in simulated time'
+	@echo '                     and of Multipath QUIC in simulated time 1,000 interruptions, and 360 outages'
 	@echo 'make bench           the emulator, and recovery, against their bars'
 	@echo 'make bench-recovery  200 outages of each access and sort'
 	@echo 'make bench-weights   weights, ten times each'

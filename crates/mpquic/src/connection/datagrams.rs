@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use braid_core::sched::xlink::{Oldest, reinject};
-use braid_core::sched::{Decision, Flow, Paths};
+use braid_core::sched::{Decision, Flow, PathView, Paths};
 use bytes::Bytes;
 use noq_proto::{PathStatus, Transmit};
 
@@ -207,7 +207,15 @@ impl Connection {
         };
         let usable = self.views.iter().filter(|v| v.usable);
         let mut paths: Vec<_> = usable.collect();
-        paths.sort_by_key(|v| (v.backup, v.srtt.is_zero(), v.srtt));
+        // The lane of who only acknowledges measures little. QUIC sees the queue that
+        // acknowledgements make, which no window holds back.
+        let slots = self.shared.lock();
+        let below = |v: &PathView| {
+            let path = self.paths.iter().find(|p| p.number == v.id);
+            path.map_or(Duration::ZERO, |p| slots[p.slot].srtt)
+        };
+        paths.sort_by_cached_key(|v| (v.backup, v.srtt.is_zero(), v.srtt.max(below(v))));
+        drop(slots);
         // On a backup nothing leaves as long as there is another.
         let others = paths.iter().filter(|v| !v.backup).count();
         paths.truncate(others.max(1));

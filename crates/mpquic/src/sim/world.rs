@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use braid_core::Time;
-use braid_radio::model::{LinkId, LinkSpec, Network, Train};
+use braid_radio::model::{LinkId, LinkSpec, Network, RateSpec, Train};
 use bytes::BytesMut;
 use noq_proto::{ClientConfig, ConnectionId, EndpointConfig, FourTuple, ServerConfig, VarInt};
 
@@ -30,6 +30,18 @@ pub(super) struct Radio {
     pub(super) up: LinkSpec,
     /// What the device expects of the downlink from the start, Mbit/s.
     pub(super) expects: Option<u32>,
+}
+
+impl Radio {
+    /// The same at so many times the rates.
+    pub(super) fn faster(mut self, times: f64) -> Self {
+        for link in [&mut self.down, &mut self.up] {
+            if let RateSpec::Constant(rate) = &mut link.rate {
+                *rate = rate.scaled(times);
+            }
+        }
+        self
+    }
 }
 
 fn endpoint(seed: u64) -> EndpointConfig {
