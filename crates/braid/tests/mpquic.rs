@@ -8,6 +8,7 @@ mod world;
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use braid::daemon::{DaemonError, run_until};
 use braid_core::api::{AccessState, AccessStatus, Connections, Events, Role, Status, Weights};
@@ -193,7 +194,7 @@ fn a_connection_goes_over_all_accesses_and_is_steered() {
         }
         let (head, body) = device.put("/v1/accesses/nr", r#"{"expected": {"up_bps": 7}}"#);
         assert!(
-            head.contains("409") && body.contains("not from 1 kbit/s"),
+            head.contains("400") && body.contains("not from 1 kbit/s"),
             "{body}"
         );
         // Left out, and taken in again.
@@ -211,20 +212,34 @@ fn a_connection_goes_over_all_accesses_and_is_steered() {
             (active(&device) == 2).then_some(())
         });
         for (path, body, status) in [
-            ("/v1/scheduler", r#"{"name": "fifo"}"#, "409"),
-            ("/v1/scheduler", r#"{"num_segments": 3}"#, "409"),
+            ("/v1/scheduler", r#"{"name": "fifo"}"#, "400"),
+            ("/v1/scheduler", r#"{"num_segments": 3}"#, "400"),
             ("/v1/weights", r#"{"lte": 1}"#, "404"),
-            ("/v1/weights", r#"{"nr": 0, "wifi": 0}"#, "409"),
+            ("/v1/weights", r#"{"nr": 0, "wifi": 0}"#, "400"),
             (
                 "/v1/connections/1/weights",
                 r#"{"nr": 0, "wifi": 0}"#,
-                "409",
+                "400",
             ),
             ("/v1/connections/77/weights", r#"{"nr": 1}"#, "404"),
         ] {
             let (head, text) = proxy.put(path, body);
             assert!(head.contains(status), "{path} {body}: {head} {text}");
         }
+        let run = |by: &str| {
+            let mut braid = Command::new(env!("CARGO_BIN_EXE_braid"));
+            braid.args(["run", "--by", by, "--control"]);
+            braid.arg(&device.control).args(["--", "true"]);
+            let out = braid.output().unwrap();
+            let said = String::from_utf8_lossy(&out.stderr).into_owned();
+            (out.status.code(), said)
+        };
+        let (status, said) = run("auto");
+        assert!(
+            status == Some(2) && said.contains("[mpquic] forward"),
+            "{said}"
+        );
+        assert_eq!(run("preload").0, Some(0));
         // The proxy starts again, and the device finds it.
         let config = dir.path().join("p.toml");
         proxy.stop();

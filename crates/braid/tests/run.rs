@@ -230,6 +230,7 @@ fn usage_errors_end_with_2() {
     for args in [
         &[][..],
         &["--by", "magic", "true"],
+        &["--engine", "mpquic", "true"],
         &["--cc", "no_such_one", "true"],
         &["--cgroup", "/proc"],
         &["--cgroup", "/sys/fs/cgroup", "--by", "preload"],

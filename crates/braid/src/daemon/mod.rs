@@ -45,7 +45,8 @@ use state::State;
 /// Why a daemon could not start, or refuses a request.
 #[derive(Debug, Error)]
 pub enum DaemonError {
-    /// The configuration is wrong: file, line, column, what.
+    /// The configuration is wrong: file, line, column, what; or a request is, as things
+    /// stand or not.
     #[error("{0}")]
     Config(String),
     /// The machine lacks something: what, and the line that enables it.

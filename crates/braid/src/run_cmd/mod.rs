@@ -6,6 +6,7 @@ mod congestion;
 mod mask;
 mod program;
 mod service;
+mod tunnel;
 mod wait;
 
 use std::ffi::OsString;
@@ -31,6 +32,9 @@ pub struct RunArgs {
     /// /sys/fs/cgroup) until interrupted
     #[arg(long, value_name = "PATH", conflicts_with = "command")]
     cgroup: Option<PathBuf>,
+    /// Control socket of the daemon, which decides over which accesses connections go
+    #[arg(long, value_name = "SOCKET", default_value = braid_control::DEFAULT_SOCKET)]
+    control: PathBuf,
     /// Say what was chosen, and why
     #[arg(long, short)]
     verbose: bool,
@@ -38,8 +42,7 @@ pub struct RunArgs {
     #[arg(
         value_name = "CMD",
         required_unless_present = "cgroup",
-        trailing_var_arg = true,
-        allow_hyphen_values = true
+        trailing_var_arg = true
     )]
     command: Vec<OsString>,
 }
@@ -60,6 +63,9 @@ enum By {
 /// What was attempted and what to do; [`braid_lab::error::exit_code`] tells the
 /// exit status.
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
+    if args.by == By::Auto {
+        tunnel::refuse(&args.control)?;
+    }
     Support::detect().require().map_err(machine)?;
     if let Some(group) = &args.cgroup {
         return service::run(group, args);

@@ -187,10 +187,11 @@ impl Api for State {
             )));
         }
         if let Some(expected) = change.expected {
-            let refused = |why: &str| DaemonError::Refused(format!("access \"{name}\": {why}"));
-            expected.check().map_err(|e| refused(&e))?;
+            let of = |why: &str| format!("access \"{name}\": {why}");
+            let wrong = |why: String| DaemonError::Config(of(&why));
+            expected.check().map_err(wrong)?;
             if expected.down.is_some() && self.quic.lane == Lane::Stream {
-                return Err(refused(config::NO_LANE));
+                return Err(DaemonError::Refused(of(config::NO_LANE)));
             }
         }
         if let Some(enabled) = change.enabled {

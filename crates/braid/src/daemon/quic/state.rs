@@ -208,7 +208,7 @@ impl State {
         let new = {
             let mut steered = lock(&self.steered);
             let new = quic::steering(change, &steered.steering, self.quic.lane);
-            steered.steering = new.map_err(DaemonError::Refused)?;
+            steered.steering = new.map_err(DaemonError::Config)?;
             steered.steering.clone()
         };
         self.steer_all()?;

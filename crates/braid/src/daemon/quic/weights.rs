@@ -17,7 +17,7 @@ fn overlaid(general: &ByName, own: &ByName, of: &str) -> Result<ByName> {
     all.extend(own.clone());
     match all.values().any(|w| *w > 0.0) {
         true => Ok(all),
-        false => Err(DaemonError::Refused(format!(
+        false => Err(DaemonError::Config(format!(
             "no access would have a weight above 0{of}"
         ))),
     }
@@ -28,7 +28,7 @@ impl State {
         for (name, weight) in &weights.0 {
             self.find(name)?;
             if !weight.is_finite() || *weight < 0.0 {
-                return Err(DaemonError::Refused(format!(
+                return Err(DaemonError::Config(format!(
                     "access \"{name}\": a weight is 0 or more"
                 )));
             }

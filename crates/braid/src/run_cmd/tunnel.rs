@@ -1,0 +1,34 @@
+//! Where the daemon speaks Multipath QUIC, MPTCP is not what a program is to go over.
+
+use std::path::Path;
+
+use anyhow::Result;
+use braid_control::Client;
+use braid_core::api::{Engine, Status};
+use braid_lab::error::LabError;
+
+/// Refuses where a daemon that serves `control` has no MPTCP, and no tunnel either, which would
+/// take any program.
+///
+/// # Errors
+/// [`LabError::BadInput`], with what to do instead.
+pub(super) fn refuse(control: &Path) -> Result<()> {
+    if !control.exists() {
+        return Ok(());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    // One that is not there, or may not be asked, decides nothing.
+    let status = runtime.block_on(Client::new(control).get::<Status>("/v1/status"));
+    if status.is_ok_and(|s| s.engine == Engine::Mpquic) {
+        return Err(LabError::BadInput(format!(
+            "the daemon at {} speaks Multipath QUIC, and a tunnel over which any program goes does \
+             not exist yet\n  forward a port, and have the program connect there: [mpquic] forward \
+             in the daemon's configuration\n  or have MPTCP beside it: braid run --by preload -- ...",
+            control.display()
+        ))
+        .into());
+    }
+    Ok(())
+}
