@@ -25,7 +25,7 @@ fn percent(c: &CaseResult) -> f64 {
 const CONTROLS: [&str; 4] = ["reno", "lia", "olia", "balia"];
 
 /// The bar is 40 to 53 %, of the median of several seeds, which
-/// docs/congestion-control.md has; a single minute strays by up to 4 points.
+/// docs/congestion-control.md has; a single minute strays by up to 5 points.
 #[test]
 fn two_coupled_subflows_take_what_one_tcp_takes() {
     let engines = ["MPTCP", "MP-QUIC"];
