@@ -8,6 +8,8 @@ pub mod doctor;
 #[cfg(feature = "report")]
 pub mod run_cmd;
 #[cfg(feature = "report")]
+mod runtime;
+#[cfg(feature = "report")]
 pub mod set_cmd;
 #[cfg(feature = "report")]
 pub mod status;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use braid_control::{Client, segment};
 use braid_core::Rate;
 use braid_core::api::{AccessChange, Expected, Priorities, Weights};
@@ -12,6 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 
 use crate::daemon_error::daemon;
+use crate::runtime::runtime;
 
 /// `braid set`.
 #[derive(Debug, Args)]
@@ -141,10 +142,7 @@ fn shown(expected: Expected) -> String {
 /// # Errors
 /// No daemon serves the control socket, or it refuses.
 pub fn run(args: SetArgs) -> Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
+    let runtime = runtime()?;
     let mut client = Client::new(&args.control);
     runtime.block_on(async {
         match args.what {

@@ -45,8 +45,8 @@ use state::State;
 /// Why a daemon could not start, or refuses a request.
 #[derive(Debug, Error)]
 pub enum DaemonError {
-    /// The configuration is wrong: file, line, column, what; or a request is, as things
-    /// stand or not.
+    /// The configuration is wrong: file, line, column, what; or what a request
+    /// brings is.
     #[error("{0}")]
     Config(String),
     /// The machine lacks something: what, and the line that enables it.

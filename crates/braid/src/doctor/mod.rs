@@ -15,6 +15,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 
+use crate::runtime::runtime;
 use crate::table::{self, Column, Output, Tone};
 use judge::{Row, Verdict};
 
@@ -38,10 +39,7 @@ const CANNOT: u8 = 3;
 /// # Errors
 /// The result cannot be written.
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
+    let runtime = runtime()?;
     let facts = runtime.block_on(look::look(&args.control));
     let (rows, works) = (judge::judge(&facts), judge::can_work(&facts));
     let text = match args.json {

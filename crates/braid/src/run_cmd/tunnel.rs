@@ -4,8 +4,17 @@ use std::path::Path;
 
 use anyhow::Result;
 use braid_control::Client;
-use braid_core::api::{Engine, Status};
+use braid_core::api::Engine;
 use braid_lab::error::LabError;
+use serde::Deserialize;
+
+use crate::runtime::runtime;
+
+/// Only what is needed, so that a daemon of another version is understood.
+#[derive(Deserialize)]
+struct Said {
+    engine: Engine,
+}
 
 /// Refuses where a daemon that serves `control` has no MPTCP, and no tunnel either, which would
 /// take any program.
@@ -13,15 +22,9 @@ use braid_lab::error::LabError;
 /// # Errors
 /// [`LabError::BadInput`], with what to do instead.
 pub(super) fn refuse(control: &Path) -> Result<()> {
-    if !control.exists() {
-        return Ok(());
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
     // One that is not there, or may not be asked, decides nothing.
-    let status = runtime.block_on(Client::new(control).get::<Status>("/v1/status"));
-    if status.is_ok_and(|s| s.engine == Engine::Mpquic) {
+    let said = runtime()?.block_on(Client::new(control).get::<Said>("/v1/status"));
+    if said.is_ok_and(|s| s.engine == Engine::Mpquic) {
         return Err(LabError::BadInput(format!(
             "the daemon at {} speaks Multipath QUIC, and a tunnel over which any program goes does \
              not exist yet\n  forward a port, and have the program connect there: [mpquic] forward \

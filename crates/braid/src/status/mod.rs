@@ -18,6 +18,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::daemon_error::daemon;
+use crate::runtime::runtime;
 use crate::table::Output;
 use show::Shown;
 
@@ -56,10 +57,7 @@ const REST_OF_SCREEN: &str = "\x1b[J";
 /// # Errors
 /// No daemon serves the control socket, or it does not answer as it should.
 pub fn run(args: &StatusArgs) -> Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
+    let runtime = runtime()?;
     runtime.block_on(async {
         if args.watch {
             watch(args).await

@@ -205,19 +205,16 @@ impl Connection {
         let Some(lane) = self.lane.as_mut().filter(|l| l.ack_due(now)) else {
             return false;
         };
-        let usable = self.views.iter().filter(|v| v.usable);
-        let mut paths: Vec<_> = usable.collect();
         // The lane of who only acknowledges measures little. QUIC sees the queue that
         // acknowledgements make, which no window holds back.
         let slots = self.shared.lock();
-        let below = |v: &PathView| {
-            let path = self.paths.iter().find(|p| p.number == v.id);
-            path.map_or(Duration::ZERO, |p| slots[p.slot].srtt)
-        };
-        paths.sort_by_cached_key(|v| (v.backup, v.srtt.is_zero(), v.srtt.max(below(v))));
+        let seen = self.views.iter().zip(&self.paths).filter(|(v, _)| v.usable);
+        let time = |(v, p): (_, &Path)| (v, slots[p.slot].srtt);
+        let mut paths: Vec<(&PathView, Duration)> = seen.map(time).collect();
         drop(slots);
+        paths.sort_by_key(|(v, below)| (v.backup, v.srtt.is_zero(), v.srtt.max(*below)));
         // On a backup nothing leaves as long as there is another.
-        let others = paths.iter().filter(|v| !v.backup).count();
+        let others = paths.iter().filter(|(v, _)| !v.backup).count();
         paths.truncate(others.max(1));
         let copied = self.outbox.copied;
         let again = copied.is_none_or(|t| now >= t + COPY_EVERY);
@@ -232,7 +229,7 @@ impl Connection {
         let Some(data) = lane.write_ack(room, now) else {
             return false;
         };
-        let copies = paths.iter().map(|v| (v.id, data.clone()));
+        let copies = paths.iter().map(|(v, _)| (v.id, data.clone()));
         self.outbox.acks = paths.len();
         self.outbox.waiting.extend(copies);
         true
