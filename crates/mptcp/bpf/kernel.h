@@ -137,6 +137,8 @@ struct ack_sample {
 struct rate_sample {
 	__s32	losses;
 	long	rtt_us;
+	__u32	acked_sacked;
+	__u32	prior_in_flight;
 	bool	is_app_limited;
 };
 

@@ -82,6 +82,7 @@ void HOOK(wrr_init, struct sock *sk)
 	p->full = 0;
 	p->unfilled = 0;
 	p->paused = 0;
+	p->late = 0;
 	/* A path without a rate would be the best of all. */
 	rtt = tp->srtt_us >> 3;
 	if (!rtt)
@@ -287,7 +288,7 @@ static __always_inline void control(struct sock *sk, const struct rate_sample *r
 	rate = slewed(p, rate, now);
 	/* Beside a queue of others, room for what is in it. */
 	rtt = p->min_rtt_us && !others_queue(p, now) ? p->min_rtt_us : srtt;
-	tp->snd_cwnd = wrr_window(rate, rtt, mss);
+	tp->snd_cwnd = wrr_window(rate, rtt, mss, p->late);
 	us = queue_time(srtt, c ? c->slowest_us : 0);
 	bound_queue(sk, rate, us);
 	if (c && c->idle) {

@@ -40,6 +40,7 @@ struct wrr_path {
 	__u8	full:1;		/* the path was, in the last window */
 	__u8	unfilled:1;	/* in this window the path ran out of data */
 	__u8	paused:1;	/* this window began anew after a silence */
+	__u8	late:4;		/* windows for which ACKs are taken to come late */
 };
 
 _Static_assert(sizeof(struct wrr_path) <= 104, "more than icsk_ca_priv has");
@@ -47,6 +48,7 @@ _Static_assert(sizeof(struct wrr_path) <= 104, "more than icsk_ca_priv has");
 #define DSS_LEN		28
 #define MIN_RTT_MS	10000		/* a least round trip holds for so long */
 #define OURS_MS		1000		/* what stands for longer is made by others */
+#define LATE_WINDOWS	15
 #define BATCH		8
 #define QUEUE_US	20000U
 #define QUEUE_MAX_US	2000000U
@@ -145,6 +147,9 @@ static __always_inline void measure(struct tcp_sock *tp, struct wrr_path *p,
 	__u32 ms = now / WRR_MS;
 	bool done = false;
 
+	if (p->began_us && wrr_late((__u16)(ms - p->heard_ms), rs->acked_sacked,
+				    rs->prior_in_flight))
+		p->late = LATE_WINDOWS;
 	if (was_silent(p, ms, window)) {
 		p->batch = 0;
 		begin(tp, p, us);
@@ -187,6 +192,8 @@ static __always_inline void measure(struct tcp_sock *tp, struct wrr_path *p,
 			p->rate = p->share;
 	}
 	p->paused = 0;
+	if (p->late)
+		p->late--;
 	begin(tp, p, us);
 }
 

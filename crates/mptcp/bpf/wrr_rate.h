@@ -207,12 +207,25 @@ WRR_INLINE __u64 wrr_wait(__u64 rate, __s32 owed, __u32 slowest_us)
 	return ahead > spare ? wrr_pay(rate, spare - ahead, slowest_us) : rate;
 }
 
-/* Packets under way: a round trip and a quarter, 6 ms more for trains of ACKs and
- * more than the queue that is looked for, and enough for a slow path to be paced at all.
+/* Whether an ACK came by the receiver's timer alone: after a silence of @silent_ms, for
+ * most of the packets that were under way at once. A receiver does so while its window
+ * does not move on, and that of Multipath TCP does not while a hole is being filled,
+ * by what waits on this very path, perhaps.
  */
-WRR_INLINE __u32 wrr_window(__u64 rate, __u32 min_rtt_us, __u32 mss)
+#define WRR_TRAIN_US	6000U		/* trains of ACKs, and more than the queue looked for */
+#define WRR_DELACK_US	44000U		/* Linux' TCP_DELACK_MIN is 40 ms */
+
+WRR_INLINE bool wrr_late(__u32 silent_ms, __u32 acked, __u32 under_way)
 {
-	__u64 us = (__u64)min_rtt_us + min_rtt_us / 4 + 6000;
+	return silent_ms > WRR_TRAIN_US / 1000 && acked > under_way / 2;
+}
+
+/* Packets under way: a round trip and a quarter, and what goes out until the ACK comes.
+ * Enough for a slow path to be paced at all.
+ */
+WRR_INLINE __u32 wrr_window(__u64 rate, __u32 min_rtt_us, __u32 mss, bool late)
+{
+	__u64 us = (__u64)min_rtt_us + min_rtt_us / 4 + (late ? WRR_DELACK_US : WRR_TRAIN_US);
 	__u64 packets = rate * us / 1000000 / (mss ? mss : 1) + 8;
 
 	return packets < 1U << 20 ? packets : 1U << 20;

@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,7 +57,11 @@ static int answer(const char *rule)
 	else if (!strcmp(rule, "stretch"))
 		printf("%u\n", wrr_stretch(a, b));
 	else if (!strcmp(rule, "window"))
-		printf("%u\n", wrr_window(a, b, c));
+		printf("%u\n", wrr_window(a, b, c, false));
+	else if (!strcmp(rule, "window-late"))
+		printf("%u\n", wrr_window(a, b, c, true));
+	else if (!strcmp(rule, "late"))
+		printf("%u\n", wrr_late(a, b, c));
 	else
 		return 1;
 	return 0;

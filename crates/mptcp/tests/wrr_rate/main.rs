@@ -300,7 +300,29 @@ proptest! {
         let Some(mut rules) = Rules::new() else { return Ok(()) };
         let window = rules.one("window", rate as u64, u64::from(a % 60_000_000), mss);
         prop_assert!((8..=1 << 20).contains(&window), "{window}");
+        let late = rules.one("window-late", rate as u64, u64::from(a % 60_000_000), mss);
+        prop_assert!((window..=1 << 20).contains(&late), "{late}, not late {window}");
         let stretch = rules.one("stretch", u64::from(a), u64::from(b), 0);
         prop_assert!((256..=64 * 256).contains(&stretch), "{stretch}");
+    }
+
+    /// While ACKs come by the receiver's timer of 40 ms, nothing stops for want of one.
+    #[test]
+    fn a_late_ack_does_not_stop_the_path(rate in rate(), rtt in 0u64..200_000) {
+        let Some(mut rules) = Rules::new() else { return Ok(()) };
+        let mss = 1420;
+        let packets = rules.one("window-late", rate as u64, rtt, mss);
+        let sent = rate * (rtt + 40_000) as f64 / 1e6 / mss as f64;
+        prop_assert!(packets as f64 >= sent.min((1 << 20) as f64), "{packets} of {sent}");
+    }
+
+    /// One ACK for most of what was under way, and only after a silence: trains of ACKs
+    /// tell of each packet or two, and a radio that pauses goes on with a train.
+    #[test]
+    fn late_is_who_tells_of_most_at_once(silent in 0u64..10_000, acked: u32, more: u32) {
+        let Some(mut rules) = Rules::new() else { return Ok(()) };
+        let under_way = u64::from(acked.max(more));
+        let late = rules.one("late", silent, u64::from(acked), under_way);
+        prop_assert_eq!(late == 1, silent > 6 && u64::from(acked) > under_way / 2);
     }
 }
