@@ -89,6 +89,8 @@ void HOOK(wrr_init, struct sock *sk)
 		rtt = FIRST_RTT_US;
 	sk->sk_pacing_rate = wrr_clamp(FIRST_WINDOW * 1000000ULL / rtt);
 	sk->sk_pacing_status = SK_PACING_NEEDED;
+	/* The first path is alone for a while, and would be given all that there is. */
+	bound_queue(sk, sk->sk_pacing_rate, QUEUE_US);
 }
 
 /* What the subflows show together. */
