@@ -140,6 +140,64 @@ fn a_later_start_counts_from_there() {
 }
 
 #[test]
+fn weights_can_be_those_of_the_plan() {
+    let text = GOOD.replace("{ if1 = 1, if2 = 1 }", "\"plan\"");
+    let scenario = parse(&text).unwrap();
+    let case = scenario.cases.iter().find(|c| c.base_name == "w").unwrap();
+    let of = |all: &[(&str, f64)]| all.iter().map(|(a, w)| ((*a).to_owned(), *w)).collect();
+    assert_eq!(case.weights, Some(of(&[("if1", 10.0), ("if2", 5.0)])));
+    let changes = case.events.iter().filter_map(|e| match &e.action {
+        Action::Weights(w) => Some((e.at, w.clone())),
+        _ => None,
+    });
+    // None where an interface has no cell: it comes back with what it can do then.
+    let expected = [
+        (ms(2000), of(&[("if1", 8.0)])),
+        (ms(4050), of(&[("if1", 40.0)])),
+        (ms(5000), of(&[("if2", 5.0)])),
+        (ms(6050), of(&[("if2", 6.0)])),
+    ];
+    assert_eq!(changes.collect::<Vec<_>>(), expected);
+    let given = parse(GOOD).unwrap();
+    let constant = given.cases.iter().find(|c| c.base_name == "w").unwrap();
+    assert_eq!(constant.events.len() + expected.len(), case.events.len());
+}
+
+/// `campaigns/downloads` has every scheduler that takes part in both engines.
+#[test]
+fn the_shipped_campaign_is_a_scenario() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../campaigns/downloads");
+    let text = std::fs::read_to_string(root.join("scenario.toml")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("plans")).unwrap();
+    for (case, plan) in [
+        ("sp", IDEAL),
+        ("1", IDEAL),
+        ("2", PLAN),
+        ("3", PLAN),
+        ("4", PLAN),
+    ] {
+        let name = format!("plans/drive.{case}.plan.csv");
+        std::fs::write(dir.path().join(name), plan).unwrap();
+    }
+    let overrides = Overrides {
+        duration: Some(ms(10_000)),
+        ..Overrides::default()
+    };
+    let scenario = Scenario::parse(&text, Path::new("d.toml"), dir.path(), &overrides).unwrap();
+    let with = |engine: &str, scheduler: &str| {
+        let all = scenario.cases.iter();
+        let mine = all.filter(|c| c.engine.as_str() == engine && c.variant.as_deref() == Some("3"));
+        mine.filter(|c| c.scheduler.as_deref() == Some(scheduler))
+            .count()
+    };
+    for scheduler in ["rr", "wrr", "redundant", "blest", "ecf"] {
+        assert_eq!(with("mptcp", scheduler), 1, "{scheduler}");
+        assert_eq!(with("mpquic", scheduler), 1, "{scheduler}");
+    }
+}
+
+#[test]
 fn an_uplink_can_have_a_rate_of_its_own() {
     let text = GOOD.replace(
         "[[variant]]\nname = \"2\"",
@@ -161,6 +219,12 @@ fn what_does_not_go_together_is_refused() {
         ("queue =", "rate = \"1 Mbit/s\", queue =", "6:8", "`rate`"),
         ("ideal = \"sp", "ideal = \"two", "5:9", "one interface"),
         ("if2 = 1", "if3 = 1", "21:11", "no access \"if3\""),
+        (
+            "{ if1 = 1, if2 = 1 }",
+            "\"plans\"",
+            "21:11",
+            "\"plan\" or a table",
+        ),
         ("[\"2\"]", "[\"3\"]", "18:13", "unknown variant \"3\""),
         ("[plan]\n", "[plan]\nfil = \"x\"\n", "4:1", "did you mean"),
     ] {
@@ -176,6 +240,10 @@ fn what_does_not_go_together_is_refused() {
     );
     let e = parse(&without).unwrap_err().to_string();
     assert!(e.contains("no [plan]"), "{e}");
+    let weighed = without.replace("plan = \"sp.plan.csv\"\n", "");
+    let weighed = weighed.replace("{ if1 = 1, if2 = 1 }", "\"plan\"");
+    let e = parse(&weighed).unwrap_err().to_string();
+    assert!(e.contains("no [plan] whose rates"), "{e}");
     let broken = GOOD.replace("ideal = \"sp.plan.csv\"", "ideal = \"p.toml\"");
     assert!(parse(&broken).is_err());
 }

@@ -1,6 +1,5 @@
 //! The `[[case]]` tables.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use braid_core::api::WrrMode;
@@ -8,9 +7,9 @@ use serde_spanned::Spanned;
 
 use super::build::{Builder, Setting, no_access, unknown};
 use super::diagnostic::Problem;
-use super::raw::{RawCase, RawVariant, RawWeights};
+use super::raw::{RawCase, RawVariant};
 use super::{
-    AccessSetup, Action, Bystander, Case, Engine, Event, PathManager, network, quic, traffic,
+    AccessSetup, Bystander, Case, Engine, Event, PathManager, network, quic, traffic, weights,
 };
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -74,17 +73,18 @@ impl Builder<'_> {
         quic::traffic(&engine, &traffic, raw)?;
         self.covers(setting, duration, raw)?;
         let weights = raw.weights.as_ref();
-        let weights = weights.map(|w| self.weights(w, accesses)).transpose()?;
+        let weights = weights.map(|w| self.case_weights(w, setting)).transpose()?;
         let mut events = self.events(accesses, &mine, duration, weights.is_some())?;
         let planned = setting.planned.events.iter();
         let concerns = |e: &&Event| mine.contains(&e.access) && e.at < duration;
         events.extend(planned.filter(concerns).cloned());
+        events.extend(weights::changes(raw, &setting.planned, &mine, duration));
         events.sort_by_key(|e| e.at);
-        if let Some(raw) = &raw.weights
-            && let Some(when) = nobody_carries(&mine, raw.get_ref(), &events)
+        if let (Some(given), Some(weights)) = (&raw.weights, &weights)
+            && let Some(when) = weights::nobody_carries(&mine, weights, &events)
         {
             let m = format!("{when} no access would have a weight above 0");
-            return Err(Problem::at(raw.span(), m));
+            return Err(Problem::at(given.span(), m));
         }
         let base_name = raw.name.get_ref().clone();
         let cc = raw.cc.as_ref().map(|s| s.get_ref().clone());
@@ -137,29 +137,6 @@ impl Builder<'_> {
             )),
             _ => Ok(()),
         }
-    }
-
-    /// Weights by access, of those that the scenario has.
-    pub(super) fn weights(
-        &self,
-        raw: &Spanned<RawWeights>,
-        accesses: &[AccessSetup],
-    ) -> Result<BTreeMap<String, f64>, Problem> {
-        let known = || accesses.iter().map(|a| &a.name);
-        for (name, v) in raw.get_ref() {
-            if !known().any(|k| k == name) {
-                return Err(Problem::at(raw.span(), no_access(name, known())));
-            }
-            if !(0.0..=1e6).contains(&v.0) {
-                let m = format!("weight {} of {name}: expected 0 to 1000000", v.0);
-                return Err(Problem::at(raw.span(), m));
-            }
-        }
-        Ok(raw
-            .get_ref()
-            .iter()
-            .map(|(k, v)| (k.clone(), v.0))
-            .collect())
     }
 
     fn engine(
@@ -313,24 +290,4 @@ fn like_the_case(others: &[Bystander], cc: Option<&String>) -> Vec<Bystander> {
         }
     }
     others
-}
-
-/// When all accesses would have a weight of 0, in words: those that are not named begin with 1.
-fn nobody_carries(mine: &[String], given: &RawWeights, events: &[Event]) -> Option<String> {
-    let begin = |a: &String| (a.clone(), given.get(a).map_or(1.0, |w| w.0));
-    let mut weights: BTreeMap<String, f64> = mine.iter().map(begin).collect();
-    let nobody = |weights: &BTreeMap<String, f64>| weights.values().all(|w| *w == 0.0);
-    if nobody(&weights) {
-        return Some("with these weights".to_owned());
-    }
-    events.iter().find_map(|e| {
-        let Action::Weights(new) = &e.action else {
-            return None;
-        };
-        let named = weights
-            .iter_mut()
-            .filter_map(|(a, w)| Some((w, new.get(a)?)));
-        named.for_each(|(w, new)| *w = *new);
-        nobody(&weights).then(|| format!("from {:?} on", e.at))
-    })
 }

@@ -42,7 +42,7 @@ impl Builder<'_> {
                     (name.as_str(), action, label)
                 }
                 (None, None, Some(weights)) => {
-                    let new = self.weights(weights, all)?;
+                    let new = self.weights(weights.get_ref(), weights.span(), all)?;
                     if new.is_empty() {
                         return Err(Problem::at(weights.span(), "this event changes nothing"));
                     }

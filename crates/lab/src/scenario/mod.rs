@@ -17,6 +17,7 @@ mod shipped;
 mod source;
 mod text;
 mod traffic;
+mod weights;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -20,6 +20,8 @@ pub(super) struct Planned {
     /// the first access.
     pub(super) accesses: Vec<AccessSetup>,
     pub(super) events: Vec<Event>,
+    /// Weights by what each interface can carry, Mbit/s, and from when on.
+    pub(super) weights: Vec<(Duration, String, f64)>,
     /// How much of the plan is left after the start.
     pub(super) left: Option<Duration>,
     /// Capacity of an ideal single path.
@@ -77,6 +79,7 @@ impl Builder<'_> {
             }
             let setup = self.interface(raw, interface, &rows)?;
             out.events.extend(changes(&setup.name, &rows));
+            out.weights.extend(weights(&setup.name, &rows));
             match rows[0].state {
                 State::Up(_) => out.accesses.push(setup),
                 _ => later.push(setup),
@@ -211,6 +214,13 @@ fn rates(rows: &[Row]) -> Vec<(Duration, Rate)> {
         State::Handover(_) | State::Down => Rate::ZERO,
     };
     steps(rows.iter().map(|r| (r.at, rate(r))))
+}
+
+/// An interface without a cell keeps its weight: nothing goes there, and 0 would have
+/// the peer told.
+fn weights(access: &str, rows: &[Row]) -> impl Iterator<Item = (Duration, String, f64)> {
+    let carry = rates(rows).into_iter().filter(|(_, r)| *r > Rate::ZERO);
+    carry.map(move |(at, rate)| (at, access.to_owned(), rate.as_mbps()))
 }
 
 fn delays(rows: &[Row]) -> Vec<(Duration, Duration)> {

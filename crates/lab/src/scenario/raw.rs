@@ -276,7 +276,7 @@ pub(super) struct RawCase {
     pub(super) resume: Option<Spanned<bool>>,
     pub(super) expect: Option<Spanned<f64>>,
     pub(super) cc: Option<Spanned<String>>,
-    pub(super) weights: Option<Spanned<RawWeights>>,
+    pub(super) weights: Option<Spanned<Either<String, RawWeights>>>,
     pub(super) traffic: Spanned<RawTraffic>,
     pub(super) tcp_rmem: Option<Spanned<[u32; 3]>>,
     pub(super) tcp_wmem: Option<Spanned<[u32; 3]>>,
