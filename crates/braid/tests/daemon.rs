@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use braid::daemon::{DaemonError, run_until};
 use braid_core::api::{
     AccessStatus, ApiError, Connections, Counters, Engine, Event, EventKind, Events, PathLimits,
-    Role, SchedulerChange, Status,
+    Role, SchedulerChange, Status, Weights,
 };
 use braid_mptcp::pm::PathManager;
 use braid_mptcp::{socket, support};
@@ -392,10 +392,18 @@ fn a_configured_scheduler_serves_until_the_daemon_ends() {
     }
     assert!(default().starts_with("wrr_"), "{}", default());
     let put = |body| end.request("PUT", "/v1/weights", body);
-    assert_eq!(put("{\"nr\": 30, \"wifi\": 0}").0, 200);
-    for (bad, code) in [("{\"nr\": -1}", 400), ("{\"lifi\": 1}", 404), ("7", 400)] {
+    assert_eq!(put("{\"nr\": 30, \"wifi\": 2}").0, 200);
+    for (bad, code) in [
+        ("{\"nr\": -1}", 400),
+        ("{\"lifi\": 1}", 404),
+        ("7", 400),
+        // That would be MP_PRIO, which the end with the address sends.
+        ("{\"nr\": 1, \"wifi\": 0}", 409),
+    ] {
         assert_eq!(put(bad).0, code, "{bad}");
     }
+    let now: Weights = serde_json::from_str(&put("{}").1).unwrap();
+    assert_eq!((now.0["nr"], now.0["wifi"]), (30.0, 2.0));
     drop(end);
     assert_eq!(default(), before);
 }

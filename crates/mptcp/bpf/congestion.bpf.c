@@ -4,8 +4,6 @@
  */
 #include "kernel.h"
 
-#define TCP_CONGESTION	13
-
 /* linux/bpf.h */
 enum {
 	BPF_SOCK_OPS_TCP_CONNECT_CB = 3,

@@ -28,6 +28,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_CGROUP_ARRAY = 8,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_LPM_TRIE = 11,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 };
 enum {
@@ -46,6 +47,7 @@ enum {
 #define AF_INET6		10
 
 #define SOL_TCP			6
+#define TCP_CONGESTION		13
 #define TCP_NOTSENT_LOWAT	25
 
 #define SK_PACING_NONE		0

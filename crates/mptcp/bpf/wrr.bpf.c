@@ -44,6 +44,9 @@ static __always_inline struct wrr_connection *find_connection(__u32 token)
 	return bpf_map_lookup_elem(&connections, &token);
 }
 
+/* For plain TCP, written before it is loaded. */
+const volatile char plain[16] SEC(".rodata.plain") = "cubic";
+
 #define FIRST_WINDOW	14600	/* bytes, RFC 6928 */
 #define FIRST_RTT_US	20000	/* where nothing is known of it */
 
@@ -54,6 +57,10 @@ void HOOK(wrr_init, struct sock *sk)
 	struct wrr_path *p = ca_priv(sk);
 	__u32 rtt;
 
+	/* It is the default of a namespace, and divides nothing where there is one path. */
+	if (!tp->is_mptcp &&
+	    !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)plain, sizeof(plain)))
+		return;
 	p->rate = 0;
 	p->share = 0;
 	p->cap = 0;

@@ -6,17 +6,22 @@
 #include "kernel.h"
 #include "wrr_rate.h"
 
-/* An access, by the address that it has at the device: the peer's here, at the
- * proxy. IPv4 addresses are mapped (::ffff:a.b.c.d).
+/* An access, by the address or the network that it has at the device: the peer's here,
+ * at the proxy. IPv4 addresses are mapped (::ffff:a.b.c.d). Of networks in each other
+ * the smallest counts.
  */
 struct weight_key {
+	__u32	bits;		/* how many of what follows count, from the first */
 	__u32	token;		/* of one connection, or 0: all others */
 	__be32	address[4];
 };
 
+#define TOKEN_AND_ADDRESS	(8 * (4 + 16))
+
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct weight_key);
 	__type(value, __u32);
 } weights SEC(".maps");
@@ -51,7 +56,7 @@ struct {
 static __always_inline __u32 find_weight(struct sock *sk, __u32 token)
 {
 	struct sock_common *c = &sk->__sk_common;
-	struct weight_key key = { .token = token };
+	struct weight_key key = { .bits = TOKEN_AND_ADDRESS };
 	__u32 *weight;
 	int i;
 

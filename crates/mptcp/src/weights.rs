@@ -3,16 +3,19 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
+
 /// The largest weight that the kernel takes.
 pub const MOST: u32 = 65_535;
 /// Weights that are not whole numbers are multiplied by at most this.
 const FINEST: f64 = 1000.0;
 
-/// One rule: paths to or from this address have this weight.
+/// One rule: paths to or from these addresses have this weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// The address of the access, which the device has.
-    pub address: IpAddr,
+    /// The address of the access, which the device has, or the network that it is in. Of
+    /// networks in each other the smallest counts.
+    pub net: IpNet,
     /// Whether it is the far end's: at the proxy.
     pub remote: bool,
     /// Share, 0 or more.
@@ -25,14 +28,15 @@ pub fn are_pacing(scheduler: &str) -> bool {
     matches!(scheduler, "rr" | "wrr")
 }
 
-/// The text of the sysctl for `rules`.
+/// The text of the sysctl for `rules`. It knows single addresses only, and a rule for a
+/// network counts for its first.
 pub fn table(rules: &[Rule]) -> String {
     let weights: Vec<f64> = rules.iter().map(|r| r.weight).collect();
     let lines: Vec<String> = rules
         .iter()
         .zip(whole(&weights))
         .map(|(r, w)| {
-            let at = match r.address {
+            let at = match r.net.addr() {
                 IpAddr::V4(a) => a.to_string(),
                 IpAddr::V6(a) => format!("[{a}]"),
             };
@@ -92,7 +96,7 @@ mod tests {
     #[test]
     fn a_table_names_the_end_that_has_the_address() {
         let rule = |address: &str, remote, weight| Rule {
-            address: address.parse().unwrap(),
+            net: address.parse::<IpAddr>().unwrap().into(),
             remote,
             weight,
         };

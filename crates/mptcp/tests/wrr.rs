@@ -6,8 +6,9 @@ mod world;
 use braid_mptcp::bpf::{self, Wrr};
 use braid_mptcp::diag::Diag;
 use braid_mptcp::weights::Rule;
+use braid_mptcp::{socket, support};
 use world::mptcp::{connected, mesh, with_subflows};
-use world::{World, ask, device4, fetch};
+use world::{World, ask, device4, fetch, service};
 
 fn registered(n: u32) -> Option<Wrr> {
     match bpf::require() {
@@ -21,7 +22,7 @@ fn registered(n: u32) -> Option<Wrr> {
 
 fn weights(of: &[(u8, f64)]) -> Vec<Rule> {
     let rule = |&(k, weight): &(u8, f64)| Rule {
-        address: device4(k),
+        net: device4(k).into(),
         remote: true,
         weight,
     };
@@ -56,5 +57,38 @@ fn connections_carry_on_while_weights_change_and_go() {
         assert!((1..1 << 20).contains(&s.cwnd_segments), "{s:?}");
     }
     ask(&mut stream, 0);
+    server.join().unwrap();
+}
+
+/// As the default of a namespace it reaches sockets that it is not meant for.
+#[test]
+fn plain_tcp_keeps_what_the_namespace_had() {
+    const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
+    let Some(w) = World::new(1) else { return };
+    let registered = w.proxy.run(|| {
+        support::set_sysctl(DEFAULT, "reno").unwrap();
+        registered(2)
+    });
+    let Some(wrr) = registered else { return };
+    w.proxy
+        .run(|| support::set_sysctl(DEFAULT, wrr.name()).unwrap());
+    let mut diag = w.proxy.run(|| Diag::open().unwrap());
+    let listener = w
+        .proxy
+        .run(|| socket::listen(service(80), true, None).unwrap());
+    let server = w.serve(listener);
+    for (mptcp, expected) in [(false, "reno"), (true, wrr.name())] {
+        let mut stream = w
+            .device
+            .run(|| socket::connect(None, service(80), mptcp, None).unwrap());
+        fetch(&mut stream, 1_000_000);
+        let mine = stream.local_addr().unwrap();
+        let sockets = diag.tcp().unwrap();
+        let far = sockets.iter().find(|s| s.remote == mine).unwrap();
+        assert_eq!(far.congestion_control, expected);
+        if mptcp {
+            ask(&mut stream, 0);
+        }
+    }
     server.join().unwrap();
 }

@@ -1,11 +1,11 @@
 //! Weights of single connections: they hold until the connection ends.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 use braid_core::api::{Role, Weights};
 use braid_mptcp::diag::TcpSocket;
 use braid_mptcp::support;
+use ipnet::IpNet;
 
 use super::DaemonError;
 use super::engine::one_path;
@@ -136,10 +136,15 @@ impl State {
         }
     }
 
-    /// The addresses of a connection's subflows at the device, with their access.
-    pub(super) fn subflows_of(&self, token: u32) -> Result<BTreeMap<IpAddr, String>, DaemonError> {
+    /// The addresses of a connection's subflows at the device, with their access; `None`:
+    /// of all connections.
+    pub(super) fn subflows_of(
+        &self,
+        token: Option<u32>,
+    ) -> Result<BTreeMap<IpNet, String>, DaemonError> {
         let sockets = lock(&self.diag).tcp()?;
-        let mine = sockets.iter().filter(|s| s.token() == Some(token));
+        let wanted = |t: u32| token.is_none_or(|w| w == t);
+        let mine = sockets.iter().filter(|s| s.token().is_some_and(wanted));
         let of = |s: &TcpSocket| {
             let (local, remote) = (s.local.ip(), s.remote.ip());
             let access = self.access_of(Some(local), Some(remote))?;
@@ -147,7 +152,7 @@ impl State {
                 Role::Device => local,
                 Role::Proxy => remote,
             };
-            Some((address, access))
+            Some((address.into(), access))
         };
         Ok(mine.filter_map(of).collect())
     }

@@ -1,21 +1,23 @@
 //! What an end sets up in its namespace, changes on request, and takes away again.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
-
 use braid_core::api::{Engine as Kind, PathLimits, Role, SchedulerChange, WrrMode};
 use braid_mptcp::buffers;
 use braid_mptcp::pm::{Limits, PathManager};
 use braid_mptcp::support::{self, Support};
 use braid_mptcp::weights::{self, Rule};
+use ipnet::IpNet;
+use std::collections::BTreeMap;
 
 use super::DaemonError;
 use super::config::{Buffers, Config};
 use super::keep::{self, DEFAULT, Kept, Left, Note};
 use super::stock::{Pins, Wrr};
 
-/// Weights by the device's address.
-pub(super) type ByAddress = Vec<(IpAddr, f64)>;
+/// The sysctl of Braid's kernel.
+const WEIGHTS: &str = "net.mptcp.weights";
+
+/// Weights by the device's address, or the network that it is in.
+pub(super) type ByNet = Vec<(IpNet, f64)>;
 
 /// The engine of one end. What it set up goes when it is dropped.
 pub(super) struct Engine {
@@ -320,18 +322,18 @@ impl Engine {
     /// Sets the weights of all connections, and those of single ones, by token.
     pub(super) fn weigh(
         &mut self,
-        all: &[(IpAddr, f64)],
-        own: &BTreeMap<u32, ByAddress>,
+        all: &[(IpNet, f64)],
+        own: &BTreeMap<u32, ByNet>,
     ) -> Result<(), DaemonError> {
         if self.pm.is_none() {
             return Err(one_path());
         }
-        if self.wrr.is_none() && support::sysctl("net.mptcp.weights").is_none() {
+        if self.wrr.is_none() && !knows_weights() {
             self.stand_in("wrr")?;
         }
         let remote = self.role == Role::Proxy;
-        let rule = |&(address, weight): &(IpAddr, f64)| Rule {
-            address,
+        let rule = |&(net, weight): &(IpNet, f64)| Rule {
+            net,
             remote,
             weight,
         };
@@ -342,7 +344,7 @@ impl Engine {
                 let own = own.iter().map(|(token, all)| (*token, of(all)));
                 wrr.set_weights(&rules, &own.collect())?;
             }
-            None => self.set_sysctl("net.mptcp.weights", &weights::table(&rules))?,
+            None => self.set_sysctl(WEIGHTS, &weights::table(&rules))?,
         }
         Ok(())
     }
@@ -355,6 +357,11 @@ impl Engine {
             add_addr_accepted: limits.add_addr_accepted,
         })
     }
+}
+
+/// Whether the kernel has weights of its own, of single addresses.
+pub(super) fn knows_weights() -> bool {
+    support::sysctl(WEIGHTS).is_some()
 }
 
 pub(super) fn one_path() -> DaemonError {

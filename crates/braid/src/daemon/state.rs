@@ -167,7 +167,7 @@ impl State {
 
     /// Something began: have a look.
     pub(super) async fn hurry(&self) {
-        if !lock(&self.own_weights).is_empty() {
+        if self.weighs_each() {
             self.put_known_weights();
         }
         self.manager.lock().await.hurry();

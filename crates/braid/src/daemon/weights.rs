@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use braid_core::api::{Role, SchedulerChange, Weights};
+use ipnet::IpNet;
 
 use super::DaemonError;
 use super::config::Config;
-use super::engine::ByAddress;
+use super::engine::{self, ByNet};
 use super::keep::{ByName, Configured, Kept};
 use super::manager::Manager;
 use super::state::{State, lock, no_access};
 
-/// At most so many addresses get the weights of a single connection before it has
-/// subflows on them.
+/// At most so many addresses and networks get the weights of a single connection before
+/// it has subflows on them.
 const FEW: usize = 16;
 
 impl State {
@@ -86,21 +87,31 @@ impl State {
             let own = own.and_then(|o| o.get(name));
             own.or_else(|| weights.get(name)).copied().unwrap_or(1.0)
         };
-        let named: Vec<_> = lock(&self.names)
-            .iter()
-            .filter(|(net, _)| net.prefix_len() == net.max_prefix_len())
-            .map(|(net, name)| (net.addr(), name.clone()))
-            .collect();
-        let general: ByAddress = named.iter().map(|(a, n)| (*a, of(n, None))).collect();
+        let mut named = lock(&self.names).clone();
+        if engine::knows_weights() {
+            named.retain(|(net, _)| is_host(net));
+            named.extend(self.subflows_of(None)?);
+        }
+        let general: ByNet = named.iter().map(|(a, n)| (*a, of(n, None))).collect();
         let mut single = BTreeMap::new();
         let all_own = lock(&self.own_weights).clone();
         for (token, own) in &all_own {
-            let mut mine: BTreeMap<_, _> = self.subflows_of(*token)?;
-            mine.extend(named.iter().take(FEW).cloned());
-            let mine = mine.iter().map(|(a, n)| (*a, of(n, Some(own))));
+            let present = self.subflows_of(Some(*token))?;
+            let used = |net: &IpNet| present.keys().any(|p| net.contains(p));
+            let mine = named.iter().enumerate();
+            let mine = mine.filter(|(i, (net, _))| *i < FEW || used(net));
+            let mine = mine.map(|(_, (net, n))| (*net, of(n, Some(own))));
             single.insert(*token, mine.collect());
         }
         lock(&self.engine).weigh(&general, &single)
+    }
+
+    /// Whether a subflow that begins may need to be weighed: those of connections with
+    /// weights of their own, and all of networks where the kernel goes by the address.
+    pub(super) fn weighs_each(&self) -> bool {
+        let networks = || lock(&self.names).iter().any(|(net, _)| !is_host(net));
+        !lock(&self.own_weights).is_empty()
+            || *lock(&self.weighed) && engine::knows_weights() && networks()
     }
 
     pub(super) async fn schedule(
@@ -117,6 +128,7 @@ impl State {
     pub(super) async fn weigh(&self, change: &Weights) -> Result<Weights, DaemonError> {
         let mut new = lock(&self.weights).clone();
         self.check(change)?;
+        self.can_leave_out(change)?;
         new.extend(change.0.clone());
         let mut manager = self.manager.lock().await;
         self.put_weights(&new)?;
@@ -127,6 +139,21 @@ impl State {
         *lock(&self.weighed) = true;
         self.remember(&manager)?;
         Ok(Weights(new))
+    }
+
+    /// A weight of 0 is MP_PRIO, which the end that has the address sends: at the proxy
+    /// only Braid's kernel can leave an access out.
+    fn can_leave_out(&self, change: &Weights) -> Result<(), DaemonError> {
+        let mut none = without(&change.0).into_iter();
+        match none.next() {
+            Some(name) if self.role == Role::Proxy && !engine::knows_weights() => {
+                Err(DaemonError::Refused(format!(
+                    "access \"{name}\": weight 0 leaves an access out (MP_PRIO), which only the \
+                     device can do: set it there, or take a small weight here"
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether these are weights of accesses.
@@ -144,6 +171,10 @@ impl State {
         }
         Ok(())
     }
+}
+
+fn is_host(net: &IpNet) -> bool {
+    net.prefix_len() == net.max_prefix_len()
 }
 
 /// The accesses that are left out.

@@ -11,6 +11,7 @@ use braid_core::api::{
     AccessChange, Connections, Counters, Event, EventKind, Events, Expected, Priorities, Role,
     SchedulerChange, Weights,
 };
+use braid_mptcp::support;
 use indexmap::IndexMap as Map;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -49,6 +50,8 @@ pub(super) struct Ends {
     device: End,
     proxy: End,
     accesses: Vec<String>,
+    /// A weight of 0 is MP_PRIO, which the proxy cannot send.
+    left_out_by_device: bool,
     /// Of the bystanders that use MPTCP; they keep what they were given.
     others: Vec<End>,
 }
@@ -154,6 +157,8 @@ impl Ends {
             device,
             proxy,
             accesses,
+            left_out_by_device: matches!(case.engine, Engine::Mptcp)
+                && support::sysctl("net.mptcp.weights").is_none(),
             others: started,
         };
         if context.controls.orders(case) {
@@ -208,10 +213,12 @@ impl Ends {
     /// use are left out.
     pub(super) async fn weigh(&mut self, weights: &BTreeMap<String, f64>) -> Result<()> {
         let mine = weights.iter().filter(|(a, _)| self.accesses.contains(a));
-        let weights = Weights(mine.map(|(a, w)| (a.clone(), *w)).collect());
-        for end in [&mut self.device, &mut self.proxy] {
-            end.client.put("/v1/weights", &weights).await?;
+        let mut weights = Weights(mine.map(|(a, w)| (a.clone(), *w)).collect());
+        self.device.client.put("/v1/weights", &weights).await?;
+        if self.left_out_by_device {
+            weights.0.retain(|_, w| *w > 0.0);
         }
+        self.proxy.client.put("/v1/weights", &weights).await?;
         Ok(())
     }
 

@@ -116,7 +116,7 @@ impl Registered {
 /// [`Error::Lacking`] where the kernel or the process lacks something;
 /// otherwise what the kernel said, as where the name is taken.
 pub fn register(algorithm: Coupled, name: &str) -> Result<Registered> {
-    load(Algorithm::Coupled(algorithm), name, Skip::NONE).map(|(_, registered)| registered)
+    register_skipping(algorithm, name, Skip::NONE)
 }
 
 /// [`register`] with hooks skipped as some kernels do, for tests.
@@ -125,7 +125,8 @@ pub fn register(algorithm: Coupled, name: &str) -> Result<Registered> {
 /// As [`register`].
 #[doc(hidden)]
 pub fn register_skipping(algorithm: Coupled, name: &str, skip: Skip) -> Result<Registered> {
-    load(Algorithm::Coupled(algorithm), name, skip).map(|(_, registered)| registered)
+    let constants = [skip.constant()];
+    load(Algorithm::Coupled(algorithm), name, &constants).map(|(_, registered)| registered)
 }
 
 /// One hook in so many is skipped, at random, and its result is any number; 0: none.
@@ -135,15 +136,22 @@ pub struct Skip(pub u32);
 
 impl Skip {
     const NONE: Self = Self(0);
+
+    fn constant(self) -> Constant {
+        (".rodata.fault", self.0.to_ne_bytes().to_vec())
+    }
 }
 
-fn load(algorithm: Algorithm, name: &str, skip: Skip) -> Result<(Object, Registered)> {
+/// What a program is told before it is loaded: a section and its content.
+type Constant = (&'static str, Vec<u8>);
+
+fn load(algorithm: Algorithm, name: &str, constants: &[Constant]) -> Result<(Object, Registered)> {
     let attempted = format!("register congestion control {name}");
     let mut object = prepared(algorithm.object(), &attempted)?;
     for mut map in object.maps_mut() {
-        if map.name() == ".rodata.fault" && skip != Skip::NONE {
+        if let Some((_, content)) = constants.iter().find(|(section, _)| map.name() == *section) {
             let value = map.initial_value_mut().unwrap_or_default();
-            value.copy_from_slice(&skip.0.to_ne_bytes());
+            value[..content.len()].copy_from_slice(content);
         }
         if map.map_type() == MapType::StructOps {
             let value = map.initial_value_mut().unwrap_or_default();

@@ -4,12 +4,13 @@
 mod pinned;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 
+use ipnet::IpNet;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use super::{Algorithm, Pins, Registered, Skip, load};
+use super::{Algorithm, Constant, NAME_MAX, Pins, Registered, Skip, load};
 use crate::error::{Error, Result};
+use crate::support;
 use crate::weights::{Rule, whole};
 
 pub use pinned::notes;
@@ -17,8 +18,9 @@ pub use pinned::notes;
 /// The name of the `struct_ops` in the object.
 const OPS: &str = "wrr";
 
-/// `struct weight_key`: a connection's token, 0 for all; the address, IPv4 mapped.
-type Key = [u8; 20];
+/// `struct weight_key`: how many bits count of the rest; a connection's token, 0 for
+/// all; the address, IPv4 mapped.
+type Key = [u8; 24];
 
 /// The longest note, in bytes (`struct note`).
 pub const NOTE_MAX: usize = 65_532;
@@ -58,7 +60,8 @@ impl Wrr {
     /// As [`super::register`].
     #[doc(hidden)]
     pub fn register_skipping(name: &str, skip: Skip) -> Result<Self> {
-        let (object, registered) = load(Algorithm::Wrr, name, skip)?;
+        let constants = [skip.constant(), plain()];
+        let (object, registered) = load(Algorithm::Wrr, name, &constants)?;
         let map = |wanted: &str| {
             let found = object.maps().find(|m| m.name() == wanted);
             let found = found.ok_or_else(|| {
@@ -127,7 +130,7 @@ impl Wrr {
         for (token, rules) in own.chain([(0, general)]) {
             let values: Vec<f64> = rules.iter().map(|r| r.weight).collect();
             let weights = whole(&values);
-            let keys = rules.iter().map(|r| key(token, r.address));
+            let keys = rules.iter().map(|r| key(token, r.net));
             wanted.extend(keys.zip(weights));
         }
         if wanted == self.set {
@@ -164,31 +167,45 @@ impl Wrr {
     }
 }
 
-fn key(token: u32, address: IpAddr) -> Key {
-    let address = match address {
-        IpAddr::V4(a) => Ipv4Addr::to_ipv6_mapped(&a),
-        IpAddr::V6(a) => a,
+/// What plain TCP is given instead: the default of the namespace until now.
+fn plain() -> Constant {
+    let now = support::sysctl("net.ipv4.tcp_congestion_control");
+    let kernels = now.filter(|n| !n.starts_with(OPS) && n.len() <= NAME_MAX);
+    let mut name = kernels.unwrap_or_else(|| "cubic".into()).into_bytes();
+    name.resize(NAME_MAX + 1, 0);
+    (".rodata.plain", name)
+}
+
+fn key(token: u32, net: IpNet) -> Key {
+    let (address, bits) = match net.trunc() {
+        IpNet::V4(n) => (n.addr().to_ipv6_mapped(), 96 + n.prefix_len()),
+        IpNet::V6(n) => (n.addr(), n.prefix_len()),
     };
-    let mut key = [0; 20];
-    key[..4].copy_from_slice(&token.to_ne_bytes());
-    key[4..].copy_from_slice(&address.octets());
+    let mut key = [0; 24];
+    key[..4].copy_from_slice(&(32 + u32::from(bits)).to_ne_bytes());
+    key[4..8].copy_from_slice(&token.to_ne_bytes());
+    key[8..].copy_from_slice(&address.octets());
     key
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
 
     #[test]
     fn keys_are_as_the_program_reads_them() {
-        let four = key(7, "10.77.1.2".parse().unwrap());
-        assert_eq!(four[..4], 7u32.to_ne_bytes());
+        let four = key(7, "10.77.1.2/24".parse().unwrap());
+        assert_eq!(four[..4], (32u32 + 96 + 24).to_ne_bytes());
+        assert_eq!(four[4..8], 7u32.to_ne_bytes());
         assert_eq!(
-            four[4..],
-            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 1, 2]
+            four[8..],
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 1, 0]
         );
-        let six = key(0, "fd77::2".parse().unwrap());
-        assert_eq!(six[4..7], [0xfd, 0x77, 0]);
-        assert_eq!(six[19], 2);
+        let host: IpAddr = "fd77::2".parse().unwrap();
+        let six = key(0, host.into());
+        assert_eq!(six[..4], 160u32.to_ne_bytes());
+        assert_eq!(six[8..11], [0xfd, 0x77, 0]);
+        assert_eq!(six[23], 2);
     }
 }

@@ -117,7 +117,7 @@ fn read(directory: &Path, pins: &Path) -> Result<(Wrr, Vec<u8>)> {
     let weights = open(
         directory,
         "weights",
-        (MapType::Hash, size_of::<Key>() as u32, 4, WEIGHTS_MAX),
+        (MapType::LpmTrie, size_of::<Key>() as u32, 4, WEIGHTS_MAX),
     )?;
     let settings = open(directory, "settings", (MapType::Array, 4, SETTINGS_LEN, 1))?;
     let note_map = open(directory, "note", note_form())?;
@@ -248,7 +248,8 @@ fn settings_in(value: &[u8]) -> Option<(bool, u32)> {
 fn weight_in(key: &[u8], value: &[u8]) -> Option<(Key, u32)> {
     let weight = u32::from_ne_bytes(value.try_into().ok()?);
     let key: Key = key.try_into().ok()?;
-    (weight <= weights::MOST && key[4..] != [0; 16]).then_some((key, weight))
+    let bits = u32::from_ne_bytes(*key.first_chunk()?);
+    (weight <= weights::MOST && (32..=160).contains(&bits)).then_some((key, weight))
 }
 
 #[cfg(test)]
@@ -271,12 +272,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn contents_are_ours_or_refused(strict: u32, version: u32, weight: u32, key: [u8; 20]) {
+        fn contents_are_ours_or_refused(strict: u32, version: u32, weight: u32, key: [u8; 24]) {
             let value = [strict.to_ne_bytes(), version.to_ne_bytes()].concat();
             let read = settings_in(&value);
             prop_assert_eq!(read, (strict < 2).then_some((strict == 1, version)));
             prop_assert_eq!(settings_in(&value[..7]), None);
-            let fits = weight <= weights::MOST && key[4..] != [0; 16];
+            let bits = u32::from_ne_bytes(*key.first_chunk().unwrap());
+            let fits = weight <= weights::MOST && (32..=160).contains(&bits);
             let read = weight_in(&key, &weight.to_ne_bytes());
             prop_assert_eq!(read, fits.then_some((key, weight)));
             prop_assert_eq!(weight_in(&key[1..], &weight.to_ne_bytes()), None);
