@@ -50,6 +50,48 @@ fn a_killed_daemon_is_followed_by_one_that_takes_over() {
 }
 
 #[test]
+fn what_requests_changed_outlives_a_killed_daemon() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let mut device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let kept = || {
+        let all = std::fs::read_dir(t.path()).unwrap();
+        let mut names = all.map(|e| e.unwrap().file_name().into_string().unwrap());
+        names.any(|n| n.ends_with(".requests"))
+    };
+    let backups = || {
+        let all = endpoints(&w).into_iter();
+        let backup = all.filter(|e| e.flags.contains(EndpointFlags::BACKUP));
+        backup.map(|e| e.address).collect::<Vec<_>>()
+    };
+    device.becomes("wifi", AccessState::Active);
+    assert!(!kept());
+    let put = |device: &Daemon, backup: bool| {
+        let body = format!("{{\"backup\": {backup}}}");
+        let (head, _) = device.request("PUT", "/v1/accesses/wifi", &body);
+        assert!(head.contains(" 200 "), "{head}");
+    };
+    put(&device, true);
+    device.becomes("wifi", AccessState::Backup);
+    assert_eq!(device.end(Signal::SIGKILL), None);
+    assert_eq!((backups(), kept()), (vec![device4(2)], true));
+    let mut device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    device.becomes("wifi", AccessState::Backup);
+    assert_eq!(backups(), [device4(2)]);
+    // As configured again: nothing to keep.
+    put(&device, false);
+    assert!(!kept());
+    put(&device, true);
+    assert_eq!(device.end(Signal::SIGKILL), None);
+    // The file says something else of the accesses now.
+    let other = DEVICE.replace("kind = \"5g\"", "kind = \"5g\"\nbackup = true");
+    let mut device = Daemon::start(&w.device, t.path(), "up", &other);
+    device.becomes("wifi", AccessState::Active);
+    assert_eq!(device.end(Signal::SIGTERM), Some(0));
+    assert!(!kept());
+}
+
+#[test]
 fn a_configuration_is_read_again_and_a_bad_one_changes_nothing() {
     let Some(w) = World::new(2) else { return };
     let t = tempfile::tempdir().unwrap();

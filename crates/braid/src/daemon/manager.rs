@@ -23,6 +23,7 @@ use super::checker::{Checker, Verdict};
 use super::config::Config;
 use super::kernel::Kernel;
 use super::prober::{Answers, Prober};
+use super::requests::Requests;
 use super::state::now;
 use super::{DaemonError, events, samples};
 
@@ -42,6 +43,7 @@ pub(super) struct Manager {
     config: Config,
     /// As configured, and as changed by requests since.
     settings: Settings,
+    requests: Requests,
     kernel: Kernel,
     memory: Memory,
     detector: Detector,
@@ -64,6 +66,7 @@ impl Manager {
         role: Role,
         file: &Path,
         config: Config,
+        requests: Requests,
     ) -> Result<(Self, Heard), DaemonError> {
         let pm = match (role, config.engine) {
             (Role::Device, Kind::Mptcp) => Some(PathManager::open()?),
@@ -71,10 +74,13 @@ impl Manager {
         };
         let (prober, answers) = Prober::new();
         let (checker, verdicts) = Checker::new();
+        let mut settings = config.settings();
+        requests.go_on(&mut settings);
         let manager = Self {
             role,
             file: file.to_owned(),
-            settings: config.settings(),
+            settings,
+            requests,
             config,
             kernel: Kernel::open(pm)?,
             memory: Memory::default(),
@@ -320,8 +326,14 @@ impl Manager {
         }
         if changed {
             self.apply().await?;
+            self.keep();
         }
         Ok(changed)
+    }
+
+    /// What requests changed outlives this process if that is killed.
+    fn keep(&self) {
+        self.requests.keep(&self.config.settings(), &self.settings);
     }
 
     /// Takes the steps to what the settings are now, by the view there is.
@@ -341,6 +353,7 @@ impl Manager {
         }
         self.settings = config.settings();
         self.config = config;
+        self.keep();
         if self.role == Role::Device {
             self.view = self.kernel.view().await?;
             self.settle(true).await?;

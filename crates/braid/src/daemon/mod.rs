@@ -18,6 +18,7 @@ mod log;
 mod manager;
 mod prober;
 mod quic;
+mod requests;
 mod samples;
 mod serve;
 mod slow;
@@ -170,7 +171,8 @@ async fn serve_until(
         Kind::Tcp | Kind::Mpquic => None,
     };
     let engine = engine::Engine::set_up(&config, role)?;
-    let (manager, heard) = manager::Manager::new(role, file, config)?;
+    let (manager, heard) =
+        manager::Manager::new(role, file, config, requests::Requests::beside(control))?;
     let state = Arc::new(State::new(role, manager, engine)?);
     let done = watched(&state, listener, changes, kernel_events, heard, stop).await;
     let back = state.manager.lock().await.take_back().await;

@@ -37,6 +37,7 @@ impl Manager {
         if self.settings.accesses != before {
             self.view = self.kernel.view().await?;
             self.apply().await?;
+            self.keep();
         }
         let all = self.settings.accesses.iter();
         let all = all.map(|a| (a.name.clone(), a.priority));

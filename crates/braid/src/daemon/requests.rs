@@ -1,0 +1,182 @@
+//! What requests have changed of the accesses, for the daemon that follows one that was
+//! killed: in a file beside the control socket, as long as there is something to tell.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use braid_mptcp::manage::Settings;
+use serde::{Deserialize, Serialize};
+
+/// What requests can change of an access.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Changeable {
+    backup: bool,
+    enabled: bool,
+    priority: Option<u16>,
+}
+
+type ByName = BTreeMap<String, Changeable>;
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    configured: ByName,
+    now: ByName,
+}
+
+fn of(settings: &Settings) -> ByName {
+    let accesses = settings.accesses.iter();
+    let one = accesses.map(|a| {
+        let changeable = Changeable {
+            backup: a.backup,
+            enabled: a.enabled,
+            priority: a.priority,
+        };
+        (a.name.clone(), changeable)
+    });
+    one.collect()
+}
+
+/// The file, which goes when this is dropped.
+pub(super) struct Requests(PathBuf);
+
+impl Requests {
+    pub(super) fn beside(control: &Path) -> Self {
+        Self(with(control, ".requests"))
+    }
+
+    /// Has `settings`, which are as configured, be as a killed daemon had them, if it was
+    /// configured alike.
+    pub(super) fn go_on(&self, settings: &mut Settings) {
+        let text = match std::fs::read(&self.0) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return,
+            Err(e) => return self.complain("read", &e),
+        };
+        let kept: Kept = match serde_json::from_slice(&text) {
+            Ok(kept) => kept,
+            Err(e) => return self.complain("understand", &e),
+        };
+        if kept.configured != of(settings) {
+            return;
+        }
+        for access in &mut settings.accesses {
+            if let Some(then) = kept.now.get(&access.name) {
+                access.backup = then.backup;
+                access.enabled = then.enabled;
+                access.priority = then.priority;
+            }
+        }
+    }
+
+    /// Keeps what differs. A daemon that cannot do so serves all the same.
+    pub(super) fn keep(&self, configured: &Settings, now: &Settings) {
+        let kept = Kept {
+            configured: of(configured),
+            now: of(now),
+        };
+        let done = match kept.configured == kept.now {
+            true => self.forget(),
+            false => self.write(&kept),
+        };
+        if let Err(e) = done {
+            self.complain("write", &e);
+        }
+    }
+
+    /// Whole or not at all, whenever this process is killed.
+    fn write(&self, kept: &Kept) -> io::Result<()> {
+        let new = with(&self.0, ".new");
+        std::fs::write(&new, serde_json::to_vec(kept)?)?;
+        std::fs::rename(&new, &self.0)
+    }
+
+    fn forget(&self) -> io::Result<()> {
+        match std::fs::remove_file(&self.0) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    fn complain(&self, what: &str, e: &dyn std::fmt::Display) {
+        eprintln!(
+            "braid: cannot {what} {}, and what requests changed of the accesses does not outlive \
+             a killed daemon: {e}",
+            self.0.display()
+        );
+    }
+}
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        let _ = self.forget();
+    }
+}
+
+fn with(path: &Path, more: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(more);
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_mptcp::manage::AccessSpec;
+    use proptest::prelude::*;
+
+    type Access = (bool, bool, Option<u16>);
+
+    fn settings(accesses: &[Access]) -> Settings {
+        let spec = |(n, &(backup, enabled, priority)): (usize, &Access)| AccessSpec {
+            name: format!("a{n}"),
+            interface: format!("w{n}").parse().unwrap(),
+            address: None,
+            backup,
+            excluded: false,
+            priority,
+            enabled,
+        };
+        Settings {
+            accesses: accesses.iter().enumerate().map(spec).collect(),
+            ..Settings::default()
+        }
+    }
+
+    fn accesses() -> impl Strategy<Value = Vec<Access>> {
+        prop::collection::vec(any::<Access>(), 3)
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_changed_is_found_again_and_only_by_the_same_file(
+            configured in accesses(), now in accesses(), other in accesses(),
+        ) {
+            let t = tempfile::tempdir().unwrap();
+            let control = t.path().join("c.sock");
+            let requests = Requests::beside(&control);
+            requests.keep(&settings(&configured), &settings(&now));
+            let mut same = settings(&configured);
+            requests.go_on(&mut same);
+            prop_assert_eq!(same, settings(&now));
+            let mut changed = settings(&other);
+            requests.go_on(&mut changed);
+            let expected = if other == configured { &now } else { &other };
+            prop_assert_eq!(changed, settings(expected));
+            drop(requests);
+            prop_assert_eq!(std::fs::read_dir(t.path()).unwrap().count(), 0);
+        }
+
+        #[test]
+        fn garbage_changes_nothing(text in prop::collection::vec(any::<u8>(), 0..200)) {
+            let t = tempfile::tempdir().unwrap();
+            let control = t.path().join("c.sock");
+            std::fs::write(t.path().join("c.sock.requests"), text).unwrap();
+            let mut all = settings(&[(false, true, None)]);
+            Requests::beside(&control).go_on(&mut all);
+            prop_assert_eq!(all, settings(&[(false, true, None)]));
+        }
+    }
+}
