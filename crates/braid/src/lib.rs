@@ -1,5 +1,6 @@
 //! The parts of the `braid` command.
 
+mod congestion;
 pub mod daemon;
 #[cfg(feature = "report")]
 mod daemon_error;

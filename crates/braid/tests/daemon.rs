@@ -121,6 +121,8 @@ impl Drop for End {
     }
 }
 
+const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
+
 #[test]
 fn an_end_sets_up_observes_changes_and_cleans_up() {
     let Some(w) = World::new(2) else { return };
@@ -376,7 +378,6 @@ fn an_end_that_cannot_start_says_why() {
 /// Weights by eBPF on a stock kernel: as configured, until the daemon ends.
 #[test]
 fn a_configured_scheduler_serves_until_the_daemon_ends() {
-    const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
     let Some(w) = World::new(2) else { return };
     let directory = tempfile::tempdir().unwrap();
     let default = || w.proxy.run(|| support::sysctl(DEFAULT).unwrap());
@@ -406,4 +407,25 @@ fn a_configured_scheduler_serves_until_the_daemon_ends() {
     assert_eq!((now.0["nr"], now.0["wifi"]), (30.0, 2.0));
     drop(end);
     assert_eq!(default(), before);
+}
+
+#[test]
+fn a_congestion_control_is_that_of_the_namespace_while_it_runs() {
+    let Some(w) = World::new(2) else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let default = || w.proxy.run(|| support::sysctl(DEFAULT).unwrap());
+    let before = default();
+    for (cc, expected) in [("lia", "lia_"), ("reno", "reno"), ("none", &before)] {
+        let more = format!("[scheduler]\ncc = \"{cc}\"\n");
+        let end = End::start_with(&w.proxy, directory.path(), Role::Proxy, "mptcp", &more).unwrap();
+        let status: Status = end.get("/v1/status");
+        match (cc, status.config_error) {
+            ("none", why) => assert!(why.unwrap().contains("\"none\""), "it goes on and says so"),
+            // The right to load eBPF.
+            (_, Some(why)) => println!("skipped: {why}"),
+            (_, None) => assert!(default().starts_with(expected), "{}", default()),
+        }
+        drop(end);
+        assert_eq!(default(), before);
+    }
 }

@@ -43,6 +43,8 @@ pub struct Config {
     /// How this end shares its sending among the accesses; the kernel's way if
     /// absent.
     pub scheduler: Option<SchedulerChange>,
+    /// Congestion control of connections that begin afterwards; the namespace's if absent.
+    pub cc: Option<String>,
     /// Have weights by eBPF outlive a daemon that is killed.
     pub pin: bool,
     /// What Multipath QUIC needs; only with that engine.

@@ -12,6 +12,7 @@ use super::DaemonError;
 use super::config::{Buffers, Config};
 use super::keep::{self, DEFAULT, Kept, Left, Note};
 use super::stock::{Pins, Wrr};
+use crate::congestion::{self, Congestion};
 
 /// The sysctl of Braid's kernel.
 const WEIGHTS: &str = "net.mptcp.weights";
@@ -29,6 +30,8 @@ pub(super) struct Engine {
     wrr: Option<Wrr>,
     /// Its sysctl has the congestion control that it took the place of.
     rr: bool,
+    /// The congestion control that was asked for, and what it is.
+    cc: Option<(String, Congestion)>,
     /// It is to outlive this process if that is killed.
     pin: bool,
     /// What the next process is to know.
@@ -49,6 +52,7 @@ impl Engine {
             sysctls_before: Vec::new(),
             wrr: None,
             rr: false,
+            cc: None,
             pin: config.pin,
             kept: Kept::default(),
             goes_on: false,
@@ -286,9 +290,39 @@ impl Engine {
     }
 
     fn stand_down(&mut self) -> Result<(), DaemonError> {
-        if self.wrr.take().is_some()
-            && let Some((_, before)) = self.sysctls_before.iter().find(|(n, _)| *n == DEFAULT)
-        {
+        match self.wrr.take() {
+            Some(_) => self.put_congestion(),
+            None => Ok(()),
+        }
+    }
+
+    /// Has connections that begin afterwards have this congestion control; `None`: that
+    /// which the namespace had.
+    pub(super) fn congest(&mut self, name: Option<&str>) -> Result<(), DaemonError> {
+        if self.cc.as_ref().map(|(asked, _)| asked.as_str()) == name {
+            return Ok(());
+        }
+        let new = name.map(congestion::resolve).transpose()?;
+        let new = name.map(str::to_owned).zip(new);
+        let before = std::mem::replace(&mut self.cc, new);
+        match (&self.wrr, name) {
+            (None, _) => self.put_congestion()?,
+            (Some(_), Some(name)) => self.note(format!(
+                "on this kernel weights take the place of the congestion control {name}"
+            )),
+            (Some(_), None) => {}
+        }
+        // Not before the namespace has another.
+        drop(before);
+        Ok(())
+    }
+
+    fn put_congestion(&mut self) -> Result<(), DaemonError> {
+        if let Some((_, cc)) = &self.cc {
+            let name = cc.name().to_owned();
+            return self.set_sysctl(DEFAULT, &name);
+        }
+        if let Some((_, before)) = self.sysctls_before.iter().find(|(n, _)| *n == DEFAULT) {
             support::set_sysctl(DEFAULT, before)?;
         }
         Ok(())
@@ -389,5 +423,6 @@ impl Drop for Engine {
             let _ = support::set_sysctl(name, before);
         }
         self.wrr = None;
+        self.cc = None;
     }
 }

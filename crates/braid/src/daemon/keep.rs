@@ -140,7 +140,8 @@ pub(super) fn register() -> Result<Wrr, DaemonError> {
 
 /// Whether a congestion control is one that an end registers.
 pub(super) fn is_ours(name: &str) -> bool {
-    name.starts_with("wrr_")
+    let ours = ["wrr_", "lia_", "olia_", "balia_", "wvegas_"];
+    ours.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Gives the namespace its default congestion control back where an end that was

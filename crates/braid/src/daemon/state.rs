@@ -120,6 +120,8 @@ impl State {
             true => self.keep(&manager),
             false => self.configured(manager.config()),
         };
+        let cc = manager.config().cc.as_deref();
+        let scheduled = scheduled.and_then(|()| lock(&self.engine).congest(cc));
         match scheduled {
             // It works without weights.
             Err(e @ DaemonError::Lacking(_)) => {
@@ -208,7 +210,9 @@ impl State {
             *lock(&self.accesses) = manager.config().accesses.clone();
             *lock(&self.weights) = weights(&manager.config().accesses);
             lock(&self.own_weights).clear();
+            let cc = manager.config().cc.as_deref();
             done = self.configured(manager.config());
+            done = done.and_then(|()| lock(&self.engine).congest(cc));
         }
         let error = done.err().map(|e| e.to_string());
         if let Some(e) = &error {

@@ -2,7 +2,6 @@
 
 mod by_bpf;
 mod by_preload;
-mod congestion;
 mod mask;
 mod program;
 mod service;
@@ -17,6 +16,8 @@ use anyhow::Result;
 use braid_lab::error::LabError;
 use braid_mptcp::support::Support;
 use clap::{Args, ValueEnum};
+
+use crate::congestion;
 
 /// `braid run`.
 #[derive(Debug, Args)]
@@ -77,7 +78,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
         .ok_or_else(|| LabError::BadInput("no program to run: braid run -- CMD".into()))?;
     let mut command = Command::new(program);
     command.args(arguments);
-    let congestion = args.cc.as_deref().map(congestion::resolve).transpose()?;
+    let congestion = args.cc.as_deref().map(congestion::resolve);
+    let congestion = congestion.transpose().map_err(machine)?;
     let name = congestion.as_ref().map(|c| c.name());
     let say = |text: String| {
         if args.verbose {

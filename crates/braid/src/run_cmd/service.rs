@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 #[cfg(feature = "bpf")]
-use {super::By, super::congestion, anyhow::Context, braid_lab::error::LabError, braid_mptcp::bpf};
+use {super::By, crate::congestion, anyhow::Context, braid_lab::error::LabError, braid_mptcp::bpf};
 
 use super::{RunArgs, machine};
 
@@ -27,7 +27,8 @@ pub(super) fn run(group: &Path, args: &RunArgs) -> Result<ExitCode> {
     let interrupts: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
     interrupts.thread_block().context("block signals")?;
 
-    let congestion = args.cc.as_deref().map(congestion::resolve).transpose()?;
+    let congestion = args.cc.as_deref().map(congestion::resolve);
+    let congestion = congestion.transpose().map_err(machine)?;
     let mut attached = Vec::new();
     match bpf::use_mptcp(group) {
         Ok(a) => {

@@ -90,6 +90,7 @@ struct RawScheduler {
     opportunistic: Option<bool>,
     penalise: Option<bool>,
     pin: Option<bool>,
+    cc: Option<String>,
 }
 
 impl RawScheduler {
@@ -106,7 +107,8 @@ impl RawScheduler {
     /// `None` if it says nothing about how to schedule.
     fn said(&self) -> Option<SchedulerChange> {
         let change = self.change();
-        (self.pin.is_none() || change != SchedulerChange::default()).then_some(change)
+        let of_others = self.pin.is_some() || self.cc.is_some();
+        (!of_others || change != SchedulerChange::default()).then_some(change)
     }
 }
 
@@ -213,6 +215,11 @@ fn check(raw: RawConfig, role: Role) -> Result<Config, Problem> {
         quic::steering(&change.change(), &before, quic.lane)
             .map_err(|what| problem(&["scheduler", "name"], what))?;
     }
+    let cc = scheduler.and_then(|s| s.cc.clone());
+    if cc.is_some() && raw.engine != Engine::Mptcp {
+        let what = "only engine = \"mptcp\" has this; that of Multipath QUIC is [mpquic] cc";
+        return Err(problem(&["scheduler", "cc"], what));
+    }
     if let Some(quic) = &quic {
         names_only(&accesses, &proxy, role)?;
         let told = |a: &&Access| a.expected.down.is_some() && quic.lane == Lane::Stream;
@@ -237,6 +244,7 @@ fn check(raw: RawConfig, role: Role) -> Result<Config, Problem> {
         buffers: raw.buffers,
         pin: raw.scheduler.as_ref().and_then(|s| s.pin).unwrap_or(true),
         scheduler: raw.scheduler.as_ref().and_then(RawScheduler::said),
+        cc,
         accesses,
     })
 }

@@ -1,14 +1,11 @@
 //! The congestion control that was asked for: the kernel's, or one of Braid's that
-//! is registered for the time of the run.
+//! is registered for the time of this process.
 
-use anyhow::Result;
-use braid_mptcp::socket;
 use braid_mptcp::support::Support;
-
-use super::machine;
+use braid_mptcp::{Result, socket};
 
 /// A congestion control that sockets may have, as long as this is kept.
-pub(super) struct Congestion {
+pub(crate) struct Congestion {
     name: String,
     #[cfg(feature = "bpf")]
     registered: Option<braid_mptcp::bpf::Registered>,
@@ -16,12 +13,13 @@ pub(super) struct Congestion {
 
 impl Congestion {
     /// What the kernel calls it.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Whether it goes when this is dropped.
-    pub(super) fn is_ours(&self) -> bool {
+    #[cfg(feature = "report")]
+    pub(crate) fn is_ours(&self) -> bool {
         #[cfg(feature = "bpf")]
         return self.registered.is_some();
         #[cfg(not(feature = "bpf"))]
@@ -34,24 +32,24 @@ impl Congestion {
 /// # Errors
 /// There is none of that name (the error says which there are), it cannot be
 /// registered, or this user's sockets may not have it.
-pub(super) fn resolve(name: &str) -> Result<Congestion> {
+pub(crate) fn resolve(name: &str) -> Result<Congestion> {
     let support = Support::detect();
     let known = support.require_congestion_control(name);
     #[cfg(feature = "bpf")]
     if let (Err(_), Some(coupled)) = (&known, braid_mptcp::bpf::Coupled::named(name)) {
-        // Of the run's own, so that runs end without looking at each other.
+        // Of this process's own, so that they end without looking at each other.
         let own = format!("{name}_{:x}", std::process::id());
-        let registered = braid_mptcp::bpf::register(coupled, &own).map_err(machine)?;
+        let registered = braid_mptcp::bpf::register(coupled, &own)?;
         return Ok(Congestion {
             name: own,
             registered: Some(registered),
         });
     }
-    known.map_err(machine)?;
+    known?;
     // Some are for CAP_NET_ADMIN alone.
     let any = std::net::SocketAddr::from(([0, 0, 0, 0], 0));
-    let probe = socket::stream(&any, true).map_err(machine)?;
-    socket::set_congestion_control(&probe, name).map_err(machine)?;
+    let probe = socket::stream(&any, true)?;
+    socket::set_congestion_control(&probe, name)?;
     Ok(Congestion {
         name: name.to_owned(),
         #[cfg(feature = "bpf")]
