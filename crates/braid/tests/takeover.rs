@@ -92,6 +92,29 @@ fn what_requests_changed_outlives_a_killed_daemon() {
 }
 
 #[test]
+fn without_the_right_to_load_ebpf_it_works_without_weights_and_says_so() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let wrr = "[scheduler]\nname = \"wrr\"\n[access.nr]";
+    let proxy = PROXY.replacen("[access.nr]", wrr, 1);
+    let mut proxy = Daemon::start_without_bpf(&w.proxy, t.path(), "proxy", &proxy);
+    let mut device = Daemon::start_without_bpf(&w.device, t.path(), "up", DEVICE);
+    let s: Status = proxy.get("/v1/status");
+    let why = s.config_error.expect("said in the status");
+    // Also where the kernel or the build has none at all.
+    assert!(why.contains("eBPF"), "{why}");
+    let (head, said) = proxy.request("PUT", "/v1/weights", r#"{"nr": 3}"#);
+    assert!(head.contains(" 501 "), "{head} {said}");
+    let traffic = Traffic::start(&w, service(80));
+    runs_on(&device, &[device4(1), device4(2)]);
+    traffic.goes_on();
+    traffic.stop();
+    for daemon in [&mut device, &mut proxy] {
+        assert_eq!(daemon.end(Signal::SIGTERM), Some(0));
+    }
+}
+
+#[test]
 fn a_configuration_is_read_again_and_a_bad_one_changes_nothing() {
     let Some(w) = World::new(2) else { return };
     let t = tempfile::tempdir().unwrap();

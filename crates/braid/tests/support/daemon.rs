@@ -25,11 +25,36 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Starts `braid COMMAND` in a namespace and waits until it serves.
     pub(crate) fn start(ns: &Ns, directory: &Path, command: &str, config: &str) -> Self {
+        let program = Command::new(env!("CARGO_BIN_EXE_braid"));
+        Self::start_by(program, ns, directory, command, config)
+    }
+
+    /// The same without the right to load eBPF, as in a container.
+    pub(crate) fn start_without_bpf(
+        ns: &Ns,
+        directory: &Path,
+        command: &str,
+        config: &str,
+    ) -> Self {
+        let mut program = Command::new("setpriv");
+        program
+            .arg("--bounding-set=-bpf,-perfmon,-sys_admin")
+            .arg(env!("CARGO_BIN_EXE_braid"));
+        Self::start_by(program, ns, directory, command, config)
+    }
+
+    fn start_by(
+        mut program: Command,
+        ns: &Ns,
+        directory: &Path,
+        command: &str,
+        config: &str,
+    ) -> Self {
         let file = directory.join(format!("{command}.toml"));
         std::fs::write(&file, config).unwrap();
         let control = directory.join(format!("{command}.sock"));
         let mut child = ns.run(|| {
-            Command::new(env!("CARGO_BIN_EXE_braid"))
+            program
                 .arg(command)
                 .arg("--config")
                 .arg(&file)
