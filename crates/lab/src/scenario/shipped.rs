@@ -45,6 +45,7 @@ const SHIPPED: &[Shipped] = embed![
     "contention",
     "drive",
     "fairness",
+    "fairness-stock",
     "fairness-vegas",
     "fairness-load",
     "schedulers",
