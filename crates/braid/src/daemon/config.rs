@@ -119,6 +119,9 @@ pub struct Access {
     /// At the device the only address to use, if not any; at the proxy the
     /// addresses of the peer on this access.
     pub address: Option<IpNet>,
+    /// How many addresses of one of its interfaces are used, 1 to 8; as `[manager]` says if
+    /// absent. Set at the device.
+    pub max_addresses: Option<usize>,
     /// Use it only when no other access is active. Set at the device.
     pub backup: bool,
     /// Its place in the order: those of the least number carry. Set at the device.
@@ -151,6 +154,7 @@ impl Config {
                 address: a.address.map(|n| n.addr()),
                 backup: a.backup,
                 excluded: false,
+                max_addresses: a.max_addresses,
                 priority: a.priority,
                 enabled: true,
             })

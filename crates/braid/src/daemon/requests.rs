@@ -136,6 +136,7 @@ mod tests {
             address: None,
             backup,
             excluded: false,
+            max_addresses: None,
             priority,
             enabled,
         };

@@ -40,6 +40,9 @@ pub struct AccessSpec {
     pub backup: bool,
     /// Its weight is 0: a backup as well.
     pub excluded: bool,
+    /// How many addresses of one of its interfaces are used, if not
+    /// [`Settings::max_addresses`].
+    pub max_addresses: Option<usize>,
     /// Its place in the order ([`super::priority`]).
     pub priority: Option<u16>,
     /// Switched off by a request if not.
@@ -55,7 +58,8 @@ pub struct Settings {
     pub ignore: Vec<Pattern>,
     /// Which subflows to open.
     pub mesh: Mesh,
-    /// How many addresses of one interface are used, 1 or more.
+    /// How many addresses of one interface are used, 1 or more, where the access does not
+    /// say.
     pub max_addresses: usize,
     /// The proxy's addresses, which may be in an interface's own network.
     pub proxy: Vec<IpAddr>,
@@ -218,6 +222,7 @@ fn addresses<'a>(
     interface: &'a Interface,
 ) -> impl Iterator<Item = (usize, &'a Address)> {
     let pinned = settings.accesses[access].address;
+    let own = settings.accesses[access].max_addresses;
     let of = move |v4: bool| {
         view.addresses
             .iter()
@@ -234,7 +239,7 @@ fn addresses<'a>(
     all.into_iter()
         .enumerate()
         .map(|(rank, (_, a))| (rank, a))
-        .take(settings.max_addresses.max(1))
+        .take(own.unwrap_or(settings.max_addresses).max(1))
 }
 
 /// An endpoint is ours if we made it, or if it is what we would make, on an
@@ -344,6 +349,7 @@ pub(super) mod testing {
             address: None,
             backup: false,
             excluded: false,
+            max_addresses: None,
             priority: None,
             enabled: true,
         }

@@ -73,6 +73,9 @@ impl Default for RawManager {
     }
 }
 
+/// Addresses of one interface: the kernel takes 8 endpoints.
+const ADDRESSES: std::ops::RangeInclusive<usize> = 1..=8;
+
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum RawMesh {
@@ -121,6 +124,8 @@ struct RawAccess {
     address: Option<String>,
     #[serde(default = "other")]
     kind: AccessKind,
+    #[serde(default)]
+    max_addresses: Option<usize>,
     #[serde(default)]
     backup: bool,
     #[serde(default)]
@@ -173,7 +178,7 @@ fn check(raw: RawConfig, role: Role) -> Result<Config, Problem> {
         ));
     }
     let m = raw.manager;
-    if !(1..=8).contains(&m.max_addresses_per_interface) {
+    if !ADDRESSES.contains(&m.max_addresses_per_interface) {
         return Err(problem(
             &["manager", "max_addresses_per_interface"],
             "an interface has 1 to 8 addresses in use",
@@ -328,6 +333,12 @@ fn access(
                 "access \"{name}\": a proxy knows its peer's accesses by address: give one, or a prefix"
             )));
         }
+        Role::Proxy if a.max_addresses.is_some() => {
+            return Err(at(
+                "max_addresses",
+                format!("access \"{name}\": max_addresses is set at the device"),
+            ));
+        }
         Role::Proxy if a.backup => {
             return Err(at(
                 "backup",
@@ -354,6 +365,12 @@ fn access(
             ),
         ));
     }
+    if a.max_addresses.is_some_and(|n| !ADDRESSES.contains(&n)) {
+        return Err(at(
+            "max_addresses",
+            format!("access \"{name}\": expected 1 to 8 addresses"),
+        ));
+    }
     if a.weight.is_some_and(|w| !(w.is_finite() && w > 0.0)) {
         return Err(at(
             "weight",
@@ -365,6 +382,7 @@ fn access(
         kind: a.kind,
         interface,
         address,
+        max_addresses: a.max_addresses,
         backup: a.backup,
         priority: a.priority,
         weight: a.weight,

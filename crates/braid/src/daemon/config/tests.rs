@@ -61,6 +61,7 @@ fn errors_name_the_place() {
         ("fd77::2", "fd77:", "13:1:", "no address"),
         ("\"fd77::1\"]", "\"10.77.0.2\"]", "1:1:", "each family"),
         ("docker*", "a/b", "5:1:", "no slash"),
+        ("weight = 2.5", "max_addresses = 9", "15:1:", "1 to 8"),
         ("mesh = \"full\"", "mesh = \"fully\"", "4:8:", "fully"),
         (
             "mesh = \"full\"",
@@ -99,6 +100,7 @@ fn a_proxy_knows_addresses_only() {
         ),
         ("kind = \"5g\"", "give one, or a prefix"),
         ("address = \"10.0.0.1\"\nbackup = true", "at the device"),
+        ("address = \"10.0.0.1\"\nmax_addresses = 1", "at the device"),
         (
             "address = \"10.0.0.1\"\n[access.b]\naddress = \"10.0.0.1\"",
             "same address",

@@ -321,6 +321,8 @@ fn addresses_take_turns_and_unfit_ones_stay_out() {
     assert_eq!(of(&s), [more, v6(1)]);
     s.max_addresses = 3;
     assert_eq!(of(&s), [more, v6(1), v4(1)]);
+    s.accesses[0].max_addresses = Some(1);
+    assert_eq!(of(&s), [more]);
     s.accesses[0].address = Some(v4(1));
     assert_eq!(of(&s), [v4(1)]);
     s.accesses[0].enabled = false;
