@@ -96,7 +96,7 @@ soak: build
 bench-mpquic: build guest kernel
 	$(BENCH) mpquic --braid $(BRAID) --runs $(RUNS) $(ARGS)
 
-# Tables 4 and 5 of paper 003, on the virtual clock: an hour and a half on two cores.
+# Tables 4 and 5 of paper 003, on the virtual clock: two hours or more on two cores.
 bench-downloads: build guest kernel
 	scripts/downloads.sh $(BRAID) $(RUNS)/downloads
 	$(BENCH) downloads "In residential streets=$(RUNS)/downloads/residential/campaign" \
