@@ -214,10 +214,11 @@ WRR_INLINE __u64 wrr_wait(__u64 rate, __s32 owed, __u32 slowest_us)
  */
 #define WRR_TRAIN_US	6000U		/* trains of ACKs, and more than the queue looked for */
 #define WRR_DELACK_US	44000U		/* Linux' TCP_DELACK_MIN is 40 ms */
+#define WRR_LATE_MS	25U		/* longer than slow paths wait between ACKs for trains */
 
 WRR_INLINE bool wrr_late(__u32 silent_ms, __u32 acked, __u32 under_way)
 {
-	return silent_ms > WRR_TRAIN_US / 1000 && acked > under_way / 2;
+	return silent_ms > WRR_LATE_MS && acked > under_way / 2;
 }
 
 /* Packets under way: a round trip and a quarter, and what goes out until the ACK comes.

@@ -323,6 +323,6 @@ proptest! {
         let Some(mut rules) = Rules::new() else { return Ok(()) };
         let under_way = u64::from(acked.max(more));
         let late = rules.one("late", silent, u64::from(acked), under_way);
-        prop_assert_eq!(late == 1, silent > 6 && u64::from(acked) > under_way / 2);
+        prop_assert_eq!(late == 1, silent > 25 && u64::from(acked) > under_way / 2);
     }
 }
