@@ -121,7 +121,7 @@ impl Drop for End {
     }
 }
 
-const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
+const DEFAULT: &str = support::CONGESTION_CONTROL;
 
 #[test]
 fn an_end_sets_up_observes_changes_and_cleans_up() {

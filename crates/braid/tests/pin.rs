@@ -23,7 +23,7 @@ use nix::sys::signal::Signal;
 use traffic::{PROXY, Traffic};
 use world::{Ns, World, eventually, service};
 
-const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
+const DEFAULT: &str = support::CONGESTION_CONTROL;
 
 /// A proxy that shares what it sends; of one access it knows the network, of the other
 /// the address.
@@ -58,20 +58,6 @@ impl Bench {
             t: tempfile::tempdir().unwrap(),
             before: "reno".into(),
         })
-    }
-
-    /// Gives the accesses 100 Mbit/s each towards the device.
-    fn limited(&self) -> bool {
-        let limit = |k: u8| {
-            let words = format!("qdisc add dev p{k} root tbf rate 100mbit burst 64kb latency 30ms");
-            let tc = || Command::new("tc").args(words.split(' ')).status();
-            self.w.proxy.run(|| tc().is_ok_and(|s| s.success()))
-        };
-        let done = limit(1) && limit(2);
-        if !done {
-            println!("skipped: tc of iproute2 cannot limit the accesses");
-        }
-        done
     }
 
     fn start(&self, more: &str) -> Daemon {
@@ -178,7 +164,7 @@ fn becomes(daemon: &Daemon, wanted: f64) {
 
 #[test]
 fn a_killed_daemon_is_followed_by_one_that_goes_on_with_its_weights() {
-    let Some(b) = Bench::new().filter(Bench::limited) else {
+    let Some(b) = Bench::new().filter(|b| b.w.limited(2)) else {
         return;
     };
     let (mut proxy, traffic) = b.under_way();
@@ -352,7 +338,7 @@ fn pins_of_a_living_daemon_and_of_other_namespaces_are_let_be() {
 
 #[test]
 fn one_connection_has_weights_of_its_own_until_it_ends() {
-    let Some(b) = Bench::new().filter(Bench::limited) else {
+    let Some(b) = Bench::new().filter(|b| b.w.limited(2)) else {
         return;
     };
     let (mut proxy, traffic) = b.under_way();

@@ -17,6 +17,7 @@ struct wrr_connection {
 	__u64			tick;	/* when to look at the subflows again */
 	__u64			acked;	/* bytes, of all subflows, then */
 	__u64			due;	/* for each unit of weight, of these, /16 */
+	__u64			sharers;	/* of each access's weight */
 	__u32			fastest_us;	/* round trips: least of all paths, */
 	__u32			slowest_us;	/* and of the longest path now */
 	__u32			version;	/* of the weights */
@@ -86,6 +87,7 @@ void HOOK(wrr_init, struct sock *sk)
 	p->heard_ms = 0;
 	p->round = 0;
 	p->batch = 0;
+	p->access = 0;
 	p->full = 0;
 	p->unfilled = 0;
 	p->paused = 0;
@@ -109,6 +111,7 @@ struct together {
 	__u64	kept;		/* greatest R by which no path gets faster, or 0 */
 	__u64	most;		/* least R by which none gets slower */
 	__u64	carried;	/* least R that a full path did, or 0 */
+	__u64	sharers;
 	__u32	queue_us;	/* of that path */
 	__u32	weights;
 	__u32	starved;	/* a path has nothing to send */
@@ -116,7 +119,7 @@ struct together {
 	__u32	fastest_us;
 	__u32	slowest_us;
 	/* of the walk */
-	__u32			version;
+	__u64			sharers_before;
 	struct sock		*sk;
 	struct mptcp_sock	*msk;
 	struct list_head	*at;
@@ -125,8 +128,9 @@ struct together {
 /* A callback of bpf_loop(): the verifier follows it once. */
 static long look_at(__u32 i, struct together *t)
 {
-	__u32 rtt, min_rtt, weight, shows;
+	__u32 rtt, min_rtt, weight, sharers, shows;
 	struct mptcp_subflow_context *c;
+	struct weight found;
 	const struct wrr_path *p;
 	struct mptcp_sock *msk;
 	struct tcp_sock *tp;
@@ -153,8 +157,13 @@ static long look_at(__u32 i, struct together *t)
 	/* those that the path manager keeps for the time when no other is left */
 	if (is_backup(c))
 		return 0;
-	weight = find_weight(&tp->inet_conn.icsk_inet.sk, msk->token);
-	t->weights += weight;
+	found = find_weight(&tp->inet_conn.icsk_inet.sk, msk->token);
+	weight = found.weight;
+	unit = with_another(t->sharers, found.access);
+	if (!found.access || sharers_of(unit, found.access) == 1)
+		t->weights += weight;
+	t->sharers = unit;
+	sharers = sharers_of(t->sharers_before, found.access);
 	if (!weight)
 		return 0;
 	if (tp->write_seq == tp->snd_nxt)
@@ -164,11 +173,11 @@ static long look_at(__u32 i, struct together *t)
 	shows = rtt + p->window_us;
 	if (shows > t->shows_us)
 		t->shows_us = shows;
-	unit = wrr_unit(10ULL * payload(tp) * 1000000 / (rtt ? rtt : 1), weight);
+	unit = wrr_unit(10ULL * payload(tp) * 1000000 / (rtt ? rtt : 1) * sharers, weight);
 	if (!t->first || unit < t->first)
 		t->first = unit;
 	if (p->share) {
-		unit = wrr_unit(p->share, weight);
+		unit = wrr_unit(p->share * sharers, weight);
 		if (!t->kept || unit < t->kept)
 			t->kept = unit;
 		if (unit > t->most)
@@ -176,7 +185,7 @@ static long look_at(__u32 i, struct together *t)
 	}
 	if (!p->full)
 		return 0;
-	unit = wrr_unit(p->rate, weight);
+	unit = wrr_unit(p->rate * sharers, weight);
 	if (!t->carried || unit < t->carried) {
 		t->carried = unit;
 		t->queue_us = p->queue_us;
@@ -191,6 +200,7 @@ static __always_inline void together(struct sock *sk, struct mptcp_sock *msk,
 {
 	struct together t = {
 		.fastest_us = ~0U,
+		.sharers_before = c->sharers,
 		.sk = sk,
 		.msk = msk,
 	};
@@ -209,8 +219,10 @@ static __always_inline void together(struct sock *sk, struct mptcp_sock *msk,
 		c->fastest_us = t.fastest_us;
 	c->slowest_us = t.slowest_us;
 	c->starved = t.starved;
-	if (c->version != set->version || c->weights != t.weights) {
+	if (c->version != set->version || c->weights != t.weights ||
+	    c->sharers != t.sharers) {
 		c->weights = t.weights;
+		c->sharers = t.sharers;
 		c->round++;
 	}
 	if (c->version != set->version) {
@@ -258,6 +270,7 @@ static __always_inline void control(struct sock *sk, const struct rate_sample *r
 	__u32 searching;
 	__u32 srtt = tp->srtt_us >> 3, mss = payload(tp), zero = 0, rtt, us, token = 0;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
+	struct weight found;
 	struct dues dues;
 
 	if (!set || !srtt || !mss)
@@ -265,8 +278,10 @@ static __always_inline void control(struct sock *sk, const struct rate_sample *r
 	if (msk)
 		token = msk->token;
 	if (!p->weight || p->version != (__u16)set->version) {
+		found = find_weight(sk, token);
 		p->version = set->version;
-		p->weight = find_weight(sk, token);
+		p->weight = found.weight;
+		p->access = found.access;
 	}
 	if (msk && token)
 		c = find_connection(token);
@@ -281,12 +296,13 @@ static __always_inline void control(struct sock *sk, const struct rate_sample *r
 		dues.per_unit = c->due;
 		dues.slowest_us = c->slowest_us;
 		dues.idle = c->idle;
+		dues.sharers = sharers_of(c->sharers, p->access);
 		dues.round = c->round;
 		dues.count = c->idle || set->strict;
 		dues.pause = c->starved && !c->idle;
 		settle_debt(tp, p, &dues);
 		if (p->weight && c->search.rate)
-			share = wrr_share(c->search.rate, p->weight);
+			share = wrr_share(c->search.rate, p->weight) / dues.sharers;
 	}
 	rate = share;
 	if (!set->strict || share == WRR_RATE_MAX) {

@@ -36,7 +36,8 @@ struct wrr_path {
 	__u16	paced_ms;	/* when share was set */
 	__u16	heard_ms;	/* when the last ACK came */
 	__u8	round;		/* of weights in use that owed is of */
-	__u8	batch;		/* how many round trips */
+	__u8	batch:4;	/* how many round trips */
+	__u8	access:4;
 	__u8	full:1;		/* the path was, in the last window */
 	__u8	unfilled:1;	/* in this window the path ran out of data */
 	__u8	paused:1;	/* this window began anew after a silence */
@@ -272,6 +273,7 @@ struct dues {
 	__u64	per_unit;	/* for each unit of weight, bytes, 28.4 */
 	__u32	slowest_us;	/* round trip of the connection's longest path */
 	__u32	idle;		/* nothing waits */
+	__u32	sharers;	/* of the path's weight, itself too */
 	__u8	round;		/* of weights in use */
 	bool	count;
 	bool	pause;		/* this time says nothing of the shares */
@@ -284,7 +286,7 @@ static __always_inline void settle_debt(const struct tcp_sock *tp, struct wrr_pa
 	__u32 due = dues->per_unit, acked = tp->bytes_acked;
 	struct wrr_debt d = {
 		.rate = p->share,
-		.due = (__u64)(due - p->due) * p->weight >> 4,
+		.due = ((__u64)(due - p->due) * p->weight >> 4) / dues->sharers,
 		.carried = acked - p->acked,
 		.slowest_us = dues->slowest_us,
 		.idle = dues->idle,

@@ -20,7 +20,6 @@
 
 #define WRR_SHIFT	16
 #define WRR_MS		1000000ULL
-#define WRR_WEIGHT_MAX	65535U
 #define WRR_RATE_MIN	8000ULL			/* 64 kbit/s */
 #define WRR_RATE_MAX	12500000000ULL		/* 100 Gbit/s */
 #define WRR_UNIT_MAX	(WRR_RATE_MAX << WRR_SHIFT)

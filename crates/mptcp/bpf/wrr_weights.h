@@ -18,12 +18,22 @@ struct weight_key {
 
 #define TOKEN_AND_ADDRESS	(8 * (4 + 16))
 
+/* Subflows of a connection by the same access divide its weight equally; each of those
+ * of an access that nobody has named counts alone.
+ */
+#define ACCESS_MAX		15
+
+struct weight {
+	__u16	weight;
+	__u16	access;		/* 1 to ACCESS_MAX, or 0: not known */
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(max_entries, 4096);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct weight_key);
-	__type(value, __u32);
+	__type(value, struct weight);
 } weights SEC(".maps");
 
 struct settings {
@@ -53,11 +63,11 @@ struct {
 	__type(value, struct note);
 } note SEC(".maps");
 
-static __always_inline __u32 find_weight(struct sock *sk, __u32 token)
+static __always_inline struct weight find_weight(struct sock *sk, __u32 token)
 {
 	struct sock_common *c = &sk->__sk_common;
 	struct weight_key key = { .bits = TOKEN_AND_ADDRESS };
-	__u32 *weight;
+	struct weight *found, one = { .weight = 1 };
 	int i;
 
 	/* the peer's address, then ours; of this connection, then of all */
@@ -77,11 +87,29 @@ static __always_inline __u32 find_weight(struct sock *sk, __u32 token)
 			key.address[2] = bpf_htonl(0xffff);
 			key.address[3] = i & 1 ? c->skc_rcv_saddr : c->skc_daddr;
 		}
-		weight = bpf_map_lookup_elem(&weights, &key);
-		if (weight)
-			return *weight < WRR_WEIGHT_MAX ? *weight : WRR_WEIGHT_MAX;
+		found = bpf_map_lookup_elem(&weights, &key);
+		if (found)
+			return *found;
 	}
-	return 1;
+	return one;
+}
+
+/* How many subflows each access has, four bits for each. */
+static __always_inline __u32 sharers_of(__u64 sharers, __u32 access)
+{
+	__u32 n = access ? sharers >> (access % 16 * 4) & 15 : 1;
+
+	return n ? n : 1;
+}
+
+/* The same with another subflow by @access. */
+static __always_inline __u64 with_another(__u64 sharers, __u32 access)
+{
+	__u32 at = access % 16 * 4;
+
+	if (!access || (sharers >> at & 15) == 15)
+		return sharers;
+	return sharers + (1ULL << at);
 }
 
 #endif /* BRAID_WRR_WEIGHTS_H */

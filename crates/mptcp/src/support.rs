@@ -55,8 +55,7 @@ impl Support {
             schedulers: words(mptcp("available_schedulers")),
             scheduler: mptcp("scheduler"),
             congestion_controls: words(sysctl("net.ipv4.tcp_available_congestion_control")),
-            default_congestion_control: sysctl("net.ipv4.tcp_congestion_control")
-                .unwrap_or_default(),
+            default_congestion_control: sysctl(CONGESTION_CONTROL).unwrap_or_default(),
         }
     }
 
@@ -108,6 +107,9 @@ impl Support {
         Err(unavailable(name, &self.congestion_controls))
     }
 }
+
+/// The sysctl of the congestion control that sockets of a namespace begin with.
+pub const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 
 /// A sysctl of the calling thread's namespace by its dotted name.
 pub fn sysctl(name: &str) -> Option<String> {

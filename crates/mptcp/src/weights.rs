@@ -5,8 +5,14 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::support;
+
+/// The sysctl.
+pub const SYSCTL: &str = "net.mptcp.weights";
 /// The largest weight that the kernel takes.
 pub const MOST: u32 = 65_535;
+/// The largest number of an access.
+pub const ACCESSES: u8 = 15;
 /// Weights that are not whole numbers are multiplied by at most this.
 const FINEST: f64 = 1000.0;
 
@@ -20,12 +26,22 @@ pub struct Rule {
     pub remote: bool,
     /// Share, 0 or more.
     pub weight: f64,
+    /// A number for the access, 1 to [`ACCESSES`]: a connection's subflows by the same one
+    /// divide its weight equally. 0: each counts alone. Braid's own kernel, which has
+    /// [`table`], does not know of it.
+    pub access: u8,
 }
 
 /// Whether pacing rates stand in for this scheduler where the kernel lacks it
 /// (`bpf::Wrr`).
 pub fn are_pacing(scheduler: &str) -> bool {
     matches!(scheduler, "rr" | "wrr")
+}
+
+/// Whether the kernel of the calling thread's namespace is Braid's own, which has
+/// weights, of single addresses.
+pub fn known_to_kernel() -> bool {
+    support::sysctl(SYSCTL).is_some()
 }
 
 /// The text of the sysctl for `rules`. It knows single addresses only, and a rule for a
@@ -99,6 +115,7 @@ mod tests {
             net: address.parse::<IpAddr>().unwrap().into(),
             remote,
             weight,
+            access: 0,
         };
         let rules = [rule("10.77.1.2", true, 30.0), rule("fd77::2", true, 1.0)];
         assert_eq!(table(&rules), "* 10.77.1.2 30; * [fd77::2] 1");

@@ -3,6 +3,8 @@
 
 mod world;
 
+use std::collections::BTreeMap;
+
 use braid_mptcp::bpf::{self, Wrr};
 use braid_mptcp::diag::Diag;
 use braid_mptcp::weights::Rule;
@@ -25,6 +27,7 @@ fn weights(of: &[(u8, f64)]) -> Vec<Rule> {
         net: device4(k).into(),
         remote: true,
         weight,
+        access: k,
     };
     of.iter().map(rule).collect()
 }
@@ -36,7 +39,7 @@ fn connections_carry_on_while_weights_change_and_go() {
     mesh(&w, 3);
     let (mut stream, server) = connected(&w, 80, wrr.name());
     let mut diag = w.proxy.run(|| Diag::open().unwrap());
-    let none = std::collections::BTreeMap::new();
+    let none = BTreeMap::new();
     fetch(&mut stream, 1_000_000);
     with_subflows(&mut diag, 3);
     for strict in [true, false] {
@@ -63,15 +66,14 @@ fn connections_carry_on_while_weights_change_and_go() {
 /// As the default of a namespace it reaches sockets that it is not meant for.
 #[test]
 fn plain_tcp_keeps_what_the_namespace_had() {
-    const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
     let Some(w) = World::new(1) else { return };
     let registered = w.proxy.run(|| {
-        support::set_sysctl(DEFAULT, "reno").unwrap();
+        support::set_sysctl(support::CONGESTION_CONTROL, "reno").unwrap();
         registered(2)
     });
     let Some(wrr) = registered else { return };
     w.proxy
-        .run(|| support::set_sysctl(DEFAULT, wrr.name()).unwrap());
+        .run(|| support::set_sysctl(support::CONGESTION_CONTROL, wrr.name()).unwrap());
     let mut diag = w.proxy.run(|| Diag::open().unwrap());
     let listener = w
         .proxy
@@ -91,4 +93,48 @@ fn plain_tcp_keeps_what_the_namespace_had() {
         }
     }
     server.join().unwrap();
+}
+
+/// Two addresses of one access do not have twice its weight.
+#[test]
+fn subflows_of_one_access_divide_its_weight() {
+    let Some(w) = World::new(3) else { return };
+    let Some(mut wrr) = registered(3) else { return };
+    if !w.limited(3) {
+        return;
+    }
+    mesh(&w, 3);
+    wrr.set_strict(true).unwrap();
+    let (mut stream, server) = connected(&w, 80, wrr.name());
+    let mut diag = w.proxy.run(|| Diag::open().unwrap());
+    fetch(&mut stream, 1_000_000);
+    with_subflows(&mut diag, 3);
+    let none = BTreeMap::new();
+    let mut shares = |accesses: [u8; 3]| {
+        let mut rules = weights(&[(1, 2.0), (2, 2.0), (3, 2.0)]);
+        for (rule, access) in rules.iter_mut().zip(accesses) {
+            rule.access = access;
+        }
+        wrr.set_weights(&rules, &none).unwrap();
+        fetch(&mut stream, 25_000_000);
+        let before = acked(&mut diag);
+        fetch(&mut stream, 50_000_000);
+        let after = acked(&mut diag);
+        let each = before.iter().map(|(access, n)| after[access] - n);
+        let all: u64 = each.clone().sum();
+        each.map(|n| n as f64 / all as f64).collect::<Vec<_>>()
+    };
+    for (accesses, expected) in [([1, 1, 2], [0.25, 0.25, 0.5]), ([1, 2, 3], [1.0 / 3.0; 3])] {
+        let got = shares(accesses);
+        let near = got.iter().zip(expected).all(|(g, e)| (g - e).abs() < 0.05);
+        assert!(near, "{accesses:?}: {got:?}, not {expected:?}");
+    }
+    ask(&mut stream, 0);
+    server.join().unwrap();
+}
+
+fn acked(diag: &mut Diag) -> BTreeMap<String, u64> {
+    let subflows = with_subflows(diag, 3).subflows;
+    let each = subflows.into_iter();
+    each.map(|s| (s.access.unwrap(), s.acked_bytes)).collect()
 }

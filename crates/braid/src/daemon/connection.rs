@@ -1,6 +1,6 @@
 //! Weights of single connections: they hold until the connection ends.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use braid_core::api::{Role, Weights};
 use braid_mptcp::diag::TcpSocket;
@@ -136,15 +136,9 @@ impl State {
         }
     }
 
-    /// The addresses of a connection's subflows at the device, with their access; `None`:
-    /// of all connections.
-    pub(super) fn subflows_of(
-        &self,
-        token: Option<u32>,
-    ) -> Result<BTreeMap<IpNet, String>, DaemonError> {
+    /// The subflows of all connections: token, address at the device, access.
+    pub(super) fn subflows(&self) -> Result<BTreeSet<(u32, IpNet, String)>, DaemonError> {
         let sockets = lock(&self.diag).tcp()?;
-        let wanted = |t: u32| token.is_none_or(|w| w == t);
-        let mine = sockets.iter().filter(|s| s.token().is_some_and(wanted));
         let of = |s: &TcpSocket| {
             let (local, remote) = (s.local.ip(), s.remote.ip());
             let access = self.access_of(Some(local), Some(remote))?;
@@ -152,9 +146,9 @@ impl State {
                 Role::Device => local,
                 Role::Proxy => remote,
             };
-            Some((address.into(), access))
+            Some((s.token()?, address.into(), access))
         };
-        Ok(mine.filter_map(of).collect())
+        Ok(sockets.iter().filter_map(of).collect())
     }
 
     /// The weights of a connection that has its own.

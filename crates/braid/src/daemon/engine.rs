@@ -1,24 +1,20 @@
 //! What an end sets up in its namespace, changes on request, and takes away again.
 
+mod congestion;
+
+use std::collections::BTreeMap;
+
 use braid_core::api::{Engine as Kind, PathLimits, Role, SchedulerChange, WrrMode};
 use braid_mptcp::buffers;
 use braid_mptcp::pm::{Limits, PathManager};
 use braid_mptcp::support::{self, Support};
 use braid_mptcp::weights::{self, Rule};
-use ipnet::IpNet;
-use std::collections::BTreeMap;
 
 use super::DaemonError;
 use super::config::{Buffers, Config};
 use super::keep::{self, DEFAULT, Kept, Left, Note};
-use super::stock::{Pins, Wrr};
-use crate::congestion::{self, Congestion};
-
-/// The sysctl of Braid's kernel.
-const WEIGHTS: &str = "net.mptcp.weights";
-
-/// Weights by the device's address, or the network that it is in.
-pub(super) type ByNet = Vec<(IpNet, f64)>;
+use super::stock::Wrr;
+use crate::congestion::Congestion;
 
 /// The engine of one end. What it set up goes when it is dropped.
 pub(super) struct Engine {
@@ -30,6 +26,8 @@ pub(super) struct Engine {
     wrr: Option<Wrr>,
     /// Its sysctl has the congestion control that it took the place of.
     rr: bool,
+    /// The weights that the kernel was given, where it has some of its own.
+    table: Option<String>,
     /// The congestion control that was asked for, and what it is.
     cc: Option<(String, Congestion)>,
     /// It is to outlive this process if that is killed.
@@ -52,6 +50,7 @@ impl Engine {
             sysctls_before: Vec::new(),
             wrr: None,
             rr: false,
+            table: None,
             cc: None,
             pin: config.pin,
             kept: Kept::default(),
@@ -245,35 +244,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Has weighted round robin by pacing rates as the congestion control of new
-    /// sockets.
-    fn stand_in(&mut self, scheduler: &str) -> Result<(), DaemonError> {
-        let rr = scheduler == "rr";
-        if self.wrr.is_some() && self.rr != rr {
-            self.rr = rr;
-            self.remember(self.kept.clone())?;
-        }
-        self.rr = rr;
-        if self.wrr.is_none() {
-            let mut wrr = keep::register()?;
-            if self.pin {
-                self.pin_down(&mut wrr);
-            }
-            self.set_sysctl(DEFAULT, wrr.name())?;
-            self.wrr = Some(wrr);
-        }
-        Ok(())
-    }
-
-    /// Works without, too.
-    fn pin_down(&mut self, wrr: &mut Wrr) {
-        let note = self.written().unwrap_or_default();
-        let pinned = Pins::make(keep::owner(self.role)).and_then(|pins| wrr.pin(pins, &note));
-        if let Err(e) = pinned {
-            self.note(format!("the weights end with this process: {e}"));
-        }
-    }
-
     /// Whether weights are pacing rates, by which no access can be left out.
     pub(super) fn stands_in(&self) -> bool {
         self.wrr.is_some()
@@ -287,45 +257,6 @@ impl Engine {
     /// Whether there are several paths.
     pub(super) fn is_mptcp(&self) -> bool {
         self.pm.is_some()
-    }
-
-    fn stand_down(&mut self) -> Result<(), DaemonError> {
-        match self.wrr.take() {
-            Some(_) => self.put_congestion(),
-            None => Ok(()),
-        }
-    }
-
-    /// Has connections that begin afterwards have this congestion control; `None`: that
-    /// which the namespace had.
-    pub(super) fn congest(&mut self, name: Option<&str>) -> Result<(), DaemonError> {
-        if self.cc.as_ref().map(|(asked, _)| asked.as_str()) == name {
-            return Ok(());
-        }
-        let new = name.map(congestion::resolve).transpose()?;
-        let new = name.map(str::to_owned).zip(new);
-        let before = std::mem::replace(&mut self.cc, new);
-        match (&self.wrr, name) {
-            (None, _) => self.put_congestion()?,
-            (Some(_), Some(name)) => self.note(format!(
-                "on this kernel weights take the place of the congestion control {name}"
-            )),
-            (Some(_), None) => {}
-        }
-        // Not before the namespace has another.
-        drop(before);
-        Ok(())
-    }
-
-    fn put_congestion(&mut self) -> Result<(), DaemonError> {
-        if let Some((_, cc)) = &self.cc {
-            let name = cc.name().to_owned();
-            return self.set_sysctl(DEFAULT, &name);
-        }
-        if let Some((_, before)) = self.sysctls_before.iter().find(|(n, _)| *n == DEFAULT) {
-            support::set_sysctl(DEFAULT, before)?;
-        }
-        Ok(())
     }
 
     /// How packets are scheduled now.
@@ -356,29 +287,25 @@ impl Engine {
     /// Sets the weights of all connections, and those of single ones, by token.
     pub(super) fn weigh(
         &mut self,
-        all: &[(IpNet, f64)],
-        own: &BTreeMap<u32, ByNet>,
+        all: &[Rule],
+        own: &BTreeMap<u32, Vec<Rule>>,
     ) -> Result<(), DaemonError> {
         if self.pm.is_none() {
             return Err(one_path());
         }
-        if self.wrr.is_none() && !knows_weights() {
+        if self.wrr.is_none() && !weights::known_to_kernel() {
             self.stand_in("wrr")?;
         }
-        let remote = self.role == Role::Proxy;
-        let rule = |&(net, weight): &(IpNet, f64)| Rule {
-            net,
-            remote,
-            weight,
-        };
-        let of = |all: &[_]| all.iter().map(rule).collect::<Vec<_>>();
-        let rules = of(all);
         match &mut self.wrr {
-            Some(wrr) => {
-                let own = own.iter().map(|(token, all)| (*token, of(all)));
-                wrr.set_weights(&rules, &own.collect())?;
+            Some(wrr) => wrr.set_weights(all, own)?,
+            None => {
+                let table = weights::table(all);
+                // The kernel's turns begin anew with each.
+                if self.table.as_ref() != Some(&table) {
+                    self.set_sysctl(weights::SYSCTL, &table)?;
+                    self.table = Some(table);
+                }
             }
-            None => self.set_sysctl(WEIGHTS, &weights::table(&rules))?,
         }
         Ok(())
     }
@@ -391,11 +318,6 @@ impl Engine {
             add_addr_accepted: limits.add_addr_accepted,
         })
     }
-}
-
-/// Whether the kernel has weights of its own, of single addresses.
-pub(super) fn knows_weights() -> bool {
-    support::sysctl(WEIGHTS).is_some()
 }
 
 pub(super) fn one_path() -> DaemonError {

@@ -12,8 +12,7 @@ use super::DaemonError;
 use super::config::Config;
 use super::stock::{NOTE_MAX, Pins, Wrr, notes};
 
-/// The default congestion control of a network namespace.
-pub(super) const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
+pub(super) use support::CONGESTION_CONTROL as DEFAULT;
 
 /// How often another name is tried where one is taken.
 const NAMES: u8 = 8;

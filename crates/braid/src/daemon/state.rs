@@ -116,13 +116,7 @@ impl State {
         manager.begin().await?;
         *self.answerer.lock().await = answerer::start(self.role, manager.config()).await?;
         self.renamed(&manager);
-        let scheduled = match goes_on {
-            true => self.keep(&manager),
-            false => self.configured(manager.config()),
-        };
-        let cc = manager.config().cc.as_deref();
-        let scheduled = scheduled.and_then(|()| lock(&self.engine).congest(cc));
-        match scheduled {
+        match self.set_up(&manager, goes_on) {
             // It works without weights.
             Err(e @ DaemonError::Lacking(_)) => {
                 eprintln!("braid: {e}");
@@ -210,9 +204,7 @@ impl State {
             *lock(&self.accesses) = manager.config().accesses.clone();
             *lock(&self.weights) = weights(&manager.config().accesses);
             lock(&self.own_weights).clear();
-            let cc = manager.config().cc.as_deref();
-            done = self.configured(manager.config());
-            done = done.and_then(|()| lock(&self.engine).congest(cc));
+            done = self.set_up(&manager, false);
         }
         let error = done.err().map(|e| e.to_string());
         if let Some(e) = &error {

@@ -1,13 +1,13 @@
 //! How this end shares what it sends: as configured, and as requests change it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use braid_core::api::{Role, SchedulerChange, Weights};
+use braid_mptcp::weights::{self, Rule};
 use ipnet::IpNet;
 
 use super::DaemonError;
 use super::config::Config;
-use super::engine::{self, ByNet};
 use super::keep::{ByName, Configured, Kept};
 use super::manager::Manager;
 use super::state::{State, lock, no_access};
@@ -34,15 +34,25 @@ impl State {
     }
 
     /// Keeps it in force, for connections and addresses that are still there.
-    pub(super) fn keep(&self, manager: &Manager) -> Result<(), DaemonError> {
+    fn keep(&self, manager: &Manager) -> Result<(), DaemonError> {
         self.sweep()?;
         let weights = lock(&self.weights).clone();
         self.put_weights(&weights)?;
         self.remember(manager)
     }
 
+    /// Schedules, and has the congestion control, as configured; or goes on with what was
+    /// left. In this order: plain TCP is to get what the namespace had before both.
+    pub(super) fn set_up(&self, manager: &Manager, goes_on: bool) -> Result<(), DaemonError> {
+        match goes_on {
+            true => self.keep(manager)?,
+            false => self.configured(manager.config())?,
+        }
+        lock(&self.engine).congest(manager.config().cc.as_deref())
+    }
+
     /// Schedules as configured.
-    pub(super) fn configured(&self, config: &Config) -> Result<(), DaemonError> {
+    fn configured(&self, config: &Config) -> Result<(), DaemonError> {
         let change = match &config.scheduler {
             Some(change) => change.clone(),
             None if lock(&self.engine).stands_in() => SchedulerChange {
@@ -88,30 +98,55 @@ impl State {
             own.or_else(|| weights.get(name)).copied().unwrap_or(1.0)
         };
         let mut named = lock(&self.names).clone();
-        if engine::knows_weights() {
-            named.retain(|(net, _)| is_host(net));
-            named.extend(self.subflows_of(None)?);
-        }
-        let general: ByNet = named.iter().map(|(a, n)| (*a, of(n, None))).collect();
-        let mut single = BTreeMap::new();
         let all_own = lock(&self.own_weights).clone();
+        let by_address = weights::known_to_kernel();
+        let subflows = match by_address || !all_own.is_empty() {
+            true => self.subflows()?,
+            false => BTreeSet::new(),
+        };
+        if by_address {
+            named.retain(|(net, _)| is_host(net));
+            let seen: BTreeSet<_> = named.iter().map(|(net, _)| *net).collect();
+            let new = subflows.iter().filter(|(_, net, _)| !seen.contains(net));
+            let new: BTreeMap<_, _> = new.map(|(_, net, name)| (*net, name.clone())).collect();
+            named.extend(new);
+        }
+        let numbers = self.numbers();
+        let parts = match by_address {
+            true => most_subflows(&subflows),
+            false => BTreeMap::new(),
+        };
+        let rule = |net: &IpNet, name: &str, own: Option<&ByName>| Rule {
+            net: *net,
+            remote: self.role == Role::Proxy,
+            weight: of(name, own) / parts.get(name).copied().unwrap_or(1.0),
+            access: numbers.get(name).copied().unwrap_or(0),
+        };
+        let general: Vec<Rule> = named.iter().map(|(net, n)| rule(net, n, None)).collect();
+        let mut single = BTreeMap::new();
         for (token, own) in &all_own {
-            let present = self.subflows_of(Some(*token))?;
-            let used = |net: &IpNet| present.keys().any(|p| net.contains(p));
+            let present = subflows.iter().filter(|(t, ..)| t == token);
+            let used = |net: &IpNet| present.clone().any(|(_, p, _)| net.contains(p));
             let mine = named.iter().enumerate();
             let mine = mine.filter(|(i, (net, _))| *i < FEW || used(net));
-            let mine = mine.map(|(_, (net, n))| (*net, of(n, Some(own))));
+            let mine = mine.map(|(_, (net, n))| rule(net, n, Some(own)));
             single.insert(*token, mine.collect());
         }
         lock(&self.engine).weigh(&general, &single)
     }
 
+    /// Of accesses, as [`Rule::access`]. A proxy may have more than there are numbers, but
+    /// those of one device lie near each other.
+    fn numbers(&self) -> BTreeMap<String, u8> {
+        let accesses = lock(&self.accesses);
+        let names = accesses.iter().map(|a| a.name.clone());
+        names.zip((1..=weights::ACCESSES).cycle()).collect()
+    }
+
     /// Whether a subflow that begins may need to be weighed: those of connections with
-    /// weights of their own, and all of networks where the kernel goes by the address.
+    /// weights of their own, and all where the kernel goes by the address.
     pub(super) fn weighs_each(&self) -> bool {
-        let networks = || lock(&self.names).iter().any(|(net, _)| !is_host(net));
-        !lock(&self.own_weights).is_empty()
-            || *lock(&self.weighed) && engine::knows_weights() && networks()
+        !lock(&self.own_weights).is_empty() || *lock(&self.weighed) && weights::known_to_kernel()
     }
 
     pub(super) async fn schedule(
@@ -146,7 +181,7 @@ impl State {
     fn can_leave_out(&self, change: &Weights) -> Result<(), DaemonError> {
         let mut none = without(&change.0).into_iter();
         match none.next() {
-            Some(name) if self.role == Role::Proxy && !engine::knows_weights() => {
+            Some(name) if self.role == Role::Proxy && !weights::known_to_kernel() => {
                 Err(DaemonError::Refused(format!(
                     "access \"{name}\": weight 0 leaves an access out (MP_PRIO), which only the \
                      device can do: set it there, or take a small weight here"
@@ -177,8 +212,41 @@ fn is_host(net: &IpNet) -> bool {
     net.prefix_len() == net.max_prefix_len()
 }
 
+/// How many subflows by each access a connection has at most.
+fn most_subflows(all: &BTreeSet<(u32, IpNet, String)>) -> BTreeMap<&str, f64> {
+    let mut of_each: BTreeMap<(u32, &str), f64> = BTreeMap::new();
+    for (token, _, name) in all {
+        *of_each.entry((*token, name)).or_default() += 1.0;
+    }
+    let mut most = BTreeMap::new();
+    for ((_, name), n) in of_each {
+        let before = most.entry(name).or_insert(n);
+        *before = n.max(*before);
+    }
+    most
+}
+
 /// The accesses that are left out.
 fn without(weights: &ByName) -> Vec<&str> {
     let none = weights.iter().filter(|(_, w)| **w == 0.0);
     none.map(|(name, _)| name.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subflows_are_counted_by_connection_and_access() {
+        let net = |s: &str| s.parse().unwrap();
+        let all = [
+            (1, net("10.0.1.2/32"), "nr".into()),
+            (1, net("10.0.2.2/32"), "wifi".into()),
+            (2, net("10.0.1.2/32"), "nr".into()),
+            (2, net("10.0.1.3/32"), "nr".into()),
+        ];
+        let all = all.into();
+        let most = most_subflows(&all);
+        assert_eq!(most, [("nr", 2.0), ("wifi", 1.0)].into());
+    }
 }

@@ -11,7 +11,7 @@ use braid_core::api::{
     AccessChange, Connections, Counters, Event, EventKind, Events, Expected, Priorities, Role,
     SchedulerChange, Weights,
 };
-use braid_mptcp::support;
+use braid_mptcp::weights;
 use indexmap::IndexMap as Map;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -157,8 +157,7 @@ impl Ends {
             device,
             proxy,
             accesses,
-            left_out_by_device: matches!(case.engine, Engine::Mptcp)
-                && support::sysctl("net.mptcp.weights").is_none(),
+            left_out_by_device: matches!(case.engine, Engine::Mptcp) && !weights::known_to_kernel(),
             others: started,
         };
         if context.controls.orders(case) {

@@ -11,7 +11,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use super::{Algorithm, Constant, NAME_MAX, Pins, Registered, Skip, load};
 use crate::error::{Error, Result};
 use crate::support;
-use crate::weights::{Rule, whole};
+use crate::weights::{ACCESSES, Rule, whole};
 
 pub use pinned::notes;
 
@@ -21,6 +21,9 @@ const OPS: &str = "wrr";
 /// `struct weight_key`: how many bits count of the rest; a connection's token, 0 for
 /// all; the address, IPv4 mapped.
 type Key = [u8; 24];
+
+/// `struct weight`: the weight, and the number of the access.
+type Weight = [u16; 2];
 
 /// The longest note, in bytes (`struct note`).
 pub const NOTE_MAX: usize = 65_532;
@@ -39,7 +42,7 @@ pub struct Wrr {
     settings: MapHandle,
     note: MapHandle,
     /// What stands in `weights`.
-    set: BTreeMap<Key, u32>,
+    set: BTreeMap<Key, Weight>,
     strict: bool,
     version: u32,
 }
@@ -129,9 +132,11 @@ impl Wrr {
             .map(|(token, rules)| (*token, &rules[..]));
         for (token, rules) in own.chain([(0, general)]) {
             let values: Vec<f64> = rules.iter().map(|r| r.weight).collect();
-            let weights = whole(&values);
-            let keys = rules.iter().map(|r| key(token, r.net));
-            wanted.extend(keys.zip(weights));
+            let weights = whole(&values).into_iter().zip(rules);
+            wanted.extend(weights.map(|(w, r)| {
+                let access = u16::from(r.access.min(ACCESSES));
+                (key(token, r.net), [w as u16, access])
+            }));
         }
         if wanted == self.set {
             return Ok(());
@@ -148,7 +153,7 @@ impl Wrr {
         for (key, weight) in wanted {
             if self.set.get(&key) != Some(&weight) {
                 self.weights
-                    .update(&key, &weight.to_ne_bytes(), MapFlags::ANY)
+                    .update(&key, &bytes(weight), MapFlags::ANY)
                     .map_err(|e| Error::answer(attempted(), e))?;
                 self.set.insert(key, weight);
             }
@@ -169,11 +174,18 @@ impl Wrr {
 
 /// What plain TCP is given instead: the default of the namespace until now.
 fn plain() -> Constant {
-    let now = support::sysctl("net.ipv4.tcp_congestion_control");
+    let now = support::sysctl(support::CONGESTION_CONTROL);
     let kernels = now.filter(|n| !n.starts_with(OPS) && n.len() <= NAME_MAX);
     let mut name = kernels.unwrap_or_else(|| "cubic".into()).into_bytes();
     name.resize(NAME_MAX + 1, 0);
     (".rodata.plain", name)
+}
+
+fn bytes([weight, access]: Weight) -> [u8; 4] {
+    let mut value = [0; 4];
+    value[..2].copy_from_slice(&weight.to_ne_bytes());
+    value[2..].copy_from_slice(&access.to_ne_bytes());
+    value
 }
 
 fn key(token: u32, net: IpNet) -> Key {

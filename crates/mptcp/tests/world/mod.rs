@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
@@ -205,6 +206,20 @@ impl World {
                 .build();
             h.link().set(one).execute().await.expect("limit segments");
         });
+    }
+
+    /// Gives the accesses 100 Mbit/s each towards the device, or prints why it cannot.
+    pub(crate) fn limited(&self, accesses: u8) -> bool {
+        let limit = |k: u8| {
+            let words = format!("qdisc add dev p{k} root tbf rate 100mbit burst 64kb latency 30ms");
+            let tc = || Command::new("tc").args(words.split(' ')).status();
+            self.proxy.run(|| tc().is_ok_and(|s| s.success()))
+        };
+        let done = (1..=accesses).all(limit);
+        if !done {
+            println!("skipped: tc of iproute2 cannot limit the accesses");
+        }
+        done
     }
 
     /// Starts a server at the proxy that reads requests of 8 bytes, a number, and

@@ -9,11 +9,12 @@ use std::path::Path;
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapInfo, MapType};
 
-use super::{Key, NOTE_MAX, OPS, WEIGHTS_MAX, Wrr};
+use super::{Key, NOTE_MAX, OPS, WEIGHTS_MAX, Weight, Wrr};
 use crate::bpf::pins::make_directory;
 use crate::bpf::{Algorithm, NAME_MAX, Pins, Registered, require};
 use crate::error::{Error, Result};
-use crate::{support, weights};
+use crate::support;
+use crate::weights::ACCESSES;
 
 /// What is pinned. The link is last: without it, all others are nothing.
 const LINK: &str = "link";
@@ -245,15 +246,19 @@ fn settings_in(value: &[u8]) -> Option<(bool, u32)> {
     }
 }
 
-fn weight_in(key: &[u8], value: &[u8]) -> Option<(Key, u32)> {
-    let weight = u32::from_ne_bytes(value.try_into().ok()?);
+fn weight_in(key: &[u8], value: &[u8]) -> Option<(Key, Weight)> {
+    let (weight, access) = value.split_at_checked(2)?;
+    let number = |b: &[u8]| Some(u16::from_ne_bytes(b.try_into().ok()?));
+    let weight = [number(weight)?, number(access)?];
     let key: Key = key.try_into().ok()?;
     let bits = u32::from_ne_bytes(*key.first_chunk()?);
-    (weight <= weights::MOST && (32..=160).contains(&bits)).then_some((key, weight))
+    let fits = weight[1] <= ACCESSES.into() && (32..=160).contains(&bits);
+    fits.then_some((key, weight))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::bytes;
     use super::*;
     use proptest::prelude::*;
 
@@ -272,16 +277,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn contents_are_ours_or_refused(strict: u32, version: u32, weight: u32, key: [u8; 24]) {
+        fn contents_are_ours_or_refused(strict: u32, version: u32, weight: [u16; 2], key: [u8; 24]) {
             let value = [strict.to_ne_bytes(), version.to_ne_bytes()].concat();
             let read = settings_in(&value);
             prop_assert_eq!(read, (strict < 2).then_some((strict == 1, version)));
             prop_assert_eq!(settings_in(&value[..7]), None);
             let bits = u32::from_ne_bytes(*key.first_chunk().unwrap());
-            let fits = weight <= weights::MOST && (32..=160).contains(&bits);
-            let read = weight_in(&key, &weight.to_ne_bytes());
+            let weight = [weight[0], weight[1] % 32];
+            let fits = weight[1] < 16 && (32..=160).contains(&bits);
+            let read = weight_in(&key, &bytes(weight));
             prop_assert_eq!(read, fits.then_some((key, weight)));
-            prop_assert_eq!(weight_in(&key[1..], &weight.to_ne_bytes()), None);
+            prop_assert_eq!(weight_in(&key[1..], &bytes(weight)), None);
+            prop_assert_eq!(weight_in(&key, &bytes(weight)[1..]), None);
         }
     }
 }

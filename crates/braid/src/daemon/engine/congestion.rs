@@ -1,0 +1,80 @@
+//! The default congestion control of the namespace: weights where they are pacing rates,
+//! or what was asked for.
+
+use braid_mptcp::support;
+
+use super::super::DaemonError;
+use super::super::keep::{self, DEFAULT};
+use super::super::stock::{Pins, Wrr};
+use super::Engine;
+use crate::congestion;
+
+impl Engine {
+    /// Has weighted round robin by pacing rates as the congestion control of new
+    /// sockets.
+    pub(super) fn stand_in(&mut self, scheduler: &str) -> Result<(), DaemonError> {
+        let rr = scheduler == "rr";
+        if self.wrr.is_some() && self.rr != rr {
+            self.rr = rr;
+            self.remember(self.kept.clone())?;
+        }
+        self.rr = rr;
+        if self.wrr.is_none() {
+            let mut wrr = keep::register()?;
+            if self.pin {
+                self.pin_down(&mut wrr);
+            }
+            self.set_sysctl(DEFAULT, wrr.name())?;
+            self.wrr = Some(wrr);
+        }
+        Ok(())
+    }
+
+    /// Works without, too.
+    fn pin_down(&mut self, wrr: &mut Wrr) {
+        let note = self.written().unwrap_or_default();
+        let pinned = Pins::make(keep::owner(self.role)).and_then(|pins| wrr.pin(pins, &note));
+        if let Err(e) = pinned {
+            self.note(format!("the weights end with this process: {e}"));
+        }
+    }
+
+    pub(super) fn stand_down(&mut self) -> Result<(), DaemonError> {
+        match self.wrr.take() {
+            Some(_) => self.put_congestion(),
+            None => Ok(()),
+        }
+    }
+
+    /// Has connections that begin afterwards have this congestion control; `None`: that
+    /// which the namespace had.
+    pub(in super::super) fn congest(&mut self, name: Option<&str>) -> Result<(), DaemonError> {
+        if self.cc.as_ref().map(|(asked, _)| asked.as_str()) == name {
+            return Ok(());
+        }
+        let new = name.map(congestion::resolve).transpose()?;
+        let new = name.map(str::to_owned).zip(new);
+        let before = std::mem::replace(&mut self.cc, new);
+        match (&self.wrr, name) {
+            (None, _) => self.put_congestion()?,
+            (Some(_), Some(name)) => self.note(format!(
+                "on this kernel weights take the place of the congestion control {name}"
+            )),
+            (Some(_), None) => {}
+        }
+        // Not before the namespace has another.
+        drop(before);
+        Ok(())
+    }
+
+    fn put_congestion(&mut self) -> Result<(), DaemonError> {
+        if let Some((_, cc)) = &self.cc {
+            let name = cc.name().to_owned();
+            return self.set_sysctl(DEFAULT, &name);
+        }
+        if let Some((_, before)) = self.sysctls_before.iter().find(|(n, _)| *n == DEFAULT) {
+            support::set_sysctl(DEFAULT, before)?;
+        }
+        Ok(())
+    }
+}
