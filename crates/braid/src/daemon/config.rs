@@ -34,6 +34,8 @@ pub struct Config {
     /// The proxy's service addresses, at most one of each family: where probes
     /// are sent to and answered at.
     pub proxy: Vec<IpAddr>,
+    /// Addresses that a proxy tells devices of.
+    pub announce: Vec<IpAddr>,
     /// How the path manager goes about.
     pub manager: Manager,
     /// How accesses are probed.

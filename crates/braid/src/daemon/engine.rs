@@ -3,6 +3,7 @@
 mod congestion;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use braid_core::api::{Engine as Kind, PathLimits, Role, SchedulerChange, WrrMode};
 use braid_mptcp::buffers;
@@ -11,6 +12,7 @@ use braid_mptcp::support::{self, Support};
 use braid_mptcp::weights::{self, Rule};
 
 use super::DaemonError;
+use super::announce;
 use super::config::{Buffers, Config};
 use super::keep::{self, DEFAULT, Kept, Left, Note};
 use super::stock::Wrr;
@@ -59,6 +61,7 @@ impl Engine {
         };
         if config.engine == Kind::Mptcp {
             engine.switch_on()?;
+            engine.announce(&config.announce)?;
             engine.widen(&config.buffers)?;
             engine.go_on()?;
         }
@@ -154,6 +157,14 @@ impl Engine {
         pm.set_limits(Limits::MAX)?;
         self.pm = Some(pm);
         Ok(())
+    }
+
+    /// Has devices told of these addresses of the proxy.
+    pub(super) fn announce(&mut self, addresses: &[IpAddr]) -> Result<(), DaemonError> {
+        match &mut self.pm {
+            Some(pm) if self.role == Role::Proxy => announce::announce(pm, addresses),
+            _ => Ok(()),
+        }
     }
 
     /// Sockets that begin afterwards have at least the buffers that are configured.
@@ -338,6 +349,7 @@ fn own_kernel(name: &str, what: &str) -> Result<(), DaemonError> {
 impl Drop for Engine {
     fn drop(&mut self) {
         // Best effort: the namespace may already be going.
+        let _ = self.announce(&[]);
         if let (Some(pm), Some(limits)) = (&mut self.pm, self.limits_before) {
             let _ = pm.set_limits(limits);
         }

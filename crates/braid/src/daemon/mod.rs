@@ -5,6 +5,7 @@
 //! With `[manager] recover = false` it sets up once and only reports: this is
 //! what the *stock* path manager does.
 
+mod announce;
 mod answerer;
 mod checker;
 mod config;

@@ -201,6 +201,9 @@ impl State {
             }
         }
         if done.is_ok() {
+            done = lock(&self.engine).announce(&config.announce);
+        }
+        if done.is_ok() {
             *lock(&self.accesses) = manager.config().accesses.clone();
             *lock(&self.weights) = weights(&manager.config().accesses);
             lock(&self.own_weights).clear();

@@ -59,7 +59,12 @@ impl Traffic {
 
     /// By so many bytes at a time.
     pub(crate) fn of(w: &World, to: SocketAddr, bytes: u64) -> Self {
-        let listener = w.proxy.run(|| socket::listen(to, true, None).unwrap());
+        Self::with_server_at(w, to, to, bytes)
+    }
+
+    /// Served at another address than is connected to: all of them, perhaps.
+    pub(crate) fn with_server_at(w: &World, at: SocketAddr, to: SocketAddr, bytes: u64) -> Self {
+        let listener = w.proxy.run(|| socket::listen(at, true, None).unwrap());
         let server = w.serve(listener);
         let mut stream: TcpStream = w
             .device

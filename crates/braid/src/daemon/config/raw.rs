@@ -13,6 +13,7 @@ use indexmap::IndexMap;
 use ipnet::IpNet;
 use serde::Deserialize;
 
+use super::super::announce;
 use super::quic::{self, Quic, RawQuic};
 use super::{Access, Buffers, Config, Manager, Probe};
 use expected::RawExpected;
@@ -26,6 +27,8 @@ struct RawConfig {
     engine: Engine,
     #[serde(default)]
     proxy: OneOrMore,
+    #[serde(default)]
+    announce: Vec<IpAddr>,
     #[serde(default)]
     manager: RawManager,
     #[serde(default)]
@@ -177,6 +180,8 @@ fn check(raw: RawConfig, role: Role) -> Result<Config, Problem> {
             "the proxy has at most one address of each family",
         ));
     }
+    announce::check(&raw.announce, role, raw.engine)
+        .map_err(|what| problem(&["announce"], what))?;
     let m = raw.manager;
     if !ADDRESSES.contains(&m.max_addresses_per_interface) {
         return Err(problem(
@@ -236,6 +241,7 @@ fn check(raw: RawConfig, role: Role) -> Result<Config, Problem> {
         engine: raw.engine,
         quic,
         proxy,
+        announce: raw.announce,
         manager: Manager {
             recover: m.recover,
             mesh: match m.mesh {

@@ -111,6 +111,33 @@ fn a_proxy_knows_addresses_only() {
     }
 }
 
+#[test]
+fn what_a_proxy_announces_can_be_connected_to() {
+    let with = |list: &str, more: &str| format!("announce = [{list}]\n{more}");
+    let c = parse(
+        &with("\"192.0.2.1\", \"2001:db8::1\"", ""),
+        false,
+        Role::Proxy,
+    );
+    assert_eq!(c.unwrap().announce.len(), 2);
+    let nine = (1..=9)
+        .map(|n| format!("\"192.0.2.{n}\","))
+        .collect::<String>();
+    for (list, more, word) in [
+        ("\"::\"", "", "no device can"),
+        ("\"127.0.0.1\"", "", "no device can"),
+        ("\"192.0.2.1\", \"192.0.2.1\"", "", "twice"),
+        (&nine, "", "8 announced"),
+        ("\"192.0.2.1\"", "engine = \"tcp\"", "mptcp"),
+    ] {
+        let e = parse(&with(list, more), false, Role::Proxy).unwrap_err();
+        assert!(e.starts_with("1:1:") && e.contains(word), "{e}");
+    }
+    let device = with("\"192.0.2.1\"", DEVICE);
+    let e = parse(&device, false, Role::Device).unwrap_err();
+    assert!(e.contains("a device does not"), "{e}");
+}
+
 proptest! {
     #[test]
     fn garbage_does_not_panic(s in "\\PC*") {

@@ -1,0 +1,125 @@
+//! Addresses of the proxy that devices are told of (ADD_ADDR, RFC 8684 3.4.1): for accesses
+//! that do not reach the one that was connected to.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use braid_core::api::{Engine as Kind, Role};
+use braid_mptcp::pm::{Endpoint, EndpointFlags, PathManager};
+
+use super::DaemonError;
+
+/// Ids of our endpoints, by which those of an end that was killed are known.
+const IDS: std::ops::RangeInclusive<u8> = 248..=255;
+
+/// How many there may be: as many as the kernel has connections accept.
+const MOST: usize = 8;
+
+/// Why these cannot be announced.
+pub(super) fn check(addresses: &[IpAddr], role: Role, engine: Kind) -> Result<(), &'static str> {
+    let of_no_host = |a: &IpAddr| a.is_unspecified() || a.is_multicast() || a.is_loopback();
+    let twice = addresses.iter().collect::<BTreeSet<_>>().len() < addresses.len();
+    match () {
+        () if addresses.is_empty() => Ok(()),
+        () if role == Role::Device => Err("the proxy announces addresses, a device does not"),
+        () if engine != Kind::Mptcp => Err("only engine = \"mptcp\" announces addresses"),
+        () if addresses.iter().any(of_no_host) => Err("no device can connect to that address"),
+        () if twice => Err("an address is there twice"),
+        () if addresses.len() > MOST => Err("a connection takes 8 announced addresses at most"),
+        () => Ok(()),
+    }
+}
+
+/// What is to be done about the endpoints that are there.
+#[derive(Debug, PartialEq, Eq)]
+struct Change {
+    delete: Vec<u8>,
+    add: Vec<Endpoint>,
+}
+
+/// Has devices told of these addresses, from now on and in connections that live, and of
+/// no others of ours.
+pub(super) fn announce(pm: &mut PathManager, wanted: &[IpAddr]) -> Result<(), DaemonError> {
+    let change = change(&pm.endpoints()?, wanted);
+    for id in change.delete {
+        pm.delete(id)?;
+    }
+    for endpoint in change.add {
+        pm.add(&endpoint)?;
+    }
+    Ok(())
+}
+
+fn change(there: &[Endpoint], wanted: &[IpAddr]) -> Change {
+    let ours = |e: &&Endpoint| IDS.contains(&e.id) && e.flags == EndpointFlags::SIGNAL;
+    let gone = |e: &&Endpoint| !wanted.contains(&e.address);
+    let delete: Vec<u8> = there
+        .iter()
+        .filter(ours)
+        .filter(gone)
+        .map(|e| e.id)
+        .collect();
+    let taken: BTreeSet<u8> = there.iter().map(|e| e.id).collect();
+    let free = IDS.filter(|id| !taken.contains(id) || delete.contains(id));
+    // Somebody else's announces it as well.
+    let known = |a: &&IpAddr| {
+        let announces = |e: &Endpoint| e.address == **a && e.flags.contains(EndpointFlags::SIGNAL);
+        there.iter().any(announces)
+    };
+    let new = wanted.iter().filter(|a| !known(a)).zip(free);
+    let add = new.map(|(address, id)| Endpoint {
+        id,
+        ..Endpoint::new(*address, None, EndpointFlags::SIGNAL)
+    });
+    Change {
+        add: add.collect(),
+        delete,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn address() -> impl Strategy<Value = IpAddr> {
+        (0u8..12).prop_map(|n| IpAddr::from([192, 0, 2, n]))
+    }
+
+    fn endpoints() -> impl Strategy<Value = Vec<Endpoint>> {
+        let flags = prop::sample::select(vec![EndpointFlags::SIGNAL, EndpointFlags::SUBFLOW]);
+        let by_address = prop::collection::btree_map(address(), (flags, 240u8..=255), 0..6);
+        by_address.prop_map(|all| {
+            let mut ids = BTreeSet::new();
+            let all = all.into_iter().map(|(address, (flags, id))| Endpoint {
+                id,
+                ..Endpoint::new(address, None, flags)
+            });
+            all.filter(|e| ids.insert(e.id)).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_wanted_is_announced_and_nothing_of_others_goes(
+            mut there in endpoints(), wanted in prop::collection::btree_set(address(), 0..3),
+        ) {
+            let wanted: Vec<_> = wanted.into_iter().collect();
+            let others = there.clone();
+            let c = change(&there, &wanted);
+            there.retain(|e| !c.delete.contains(&e.id));
+            for e in c.add {
+                prop_assert!(there.iter().all(|t| t.id != e.id));
+                there.push(e);
+            }
+            for e in &others {
+                let ours = IDS.contains(&e.id) && e.flags == EndpointFlags::SIGNAL;
+                prop_assert!(ours || there.contains(e));
+            }
+            let announces = |e: &Endpoint, a| e.address == a && e.flags == EndpointFlags::SIGNAL;
+            let announced = |a: &IpAddr| there.iter().any(|e| announces(e, *a));
+            prop_assert!(wanted.iter().all(announced));
+            prop_assert_eq!(change(&there, &wanted), Change { delete: vec![], add: vec![] });
+        }
+    }
+}
