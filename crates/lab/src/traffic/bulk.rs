@@ -110,7 +110,9 @@ fn up_to_a_size(
     loop {
         let written = tx.as_ref().is_none_or(Tx::complete);
         let received = rx.is_none() || s.received.total == size;
-        if written && received && !said_goodbye {
+        // An end that only sends waits for the other's: Linux lets nothing join a
+        // connection whose own side is shut down, whatever is still under way.
+        if written && received && rx.is_some() && !said_goodbye {
             s.observe();
             s.conn
                 .finish_writing()
@@ -122,6 +124,9 @@ fn up_to_a_size(
         }
         let now = clock::now();
         if now >= limit {
+            if !said_goodbye {
+                s.observe();
+            }
             s.conn.abort_on_close();
             if tx.is_none() && received {
                 return Ok(());
@@ -138,6 +143,7 @@ fn up_to_a_size(
                 s.completed = Some(clock::now());
             }
             if !said_goodbye {
+                s.observe();
                 // Nothing is left to say; a failure has nobody to hear it.
                 let _ = s.conn.finish_writing();
             }
