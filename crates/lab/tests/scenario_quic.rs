@@ -24,7 +24,9 @@ fn keys_are_read() {
     let of = |keys: &str| parse("mpquic", keys).unwrap().cases.remove(0);
     let (plain, all) = (
         of(""),
-        of("lane = \"datagram\"\nreinject = false\nresume = false\nexpect = 0.5"),
+        of(
+            "lane = \"datagram\"\nreinject = false\nresume = false\nexpect = 0.5\nexpect_error_db = 3",
+        ),
     );
     let engine = |lane, reinject, resume| Engine::Mpquic {
         lane,
@@ -34,7 +36,8 @@ fn keys_are_read() {
     assert_eq!(plain.engine, engine(Lane::Datagram, true, true));
     assert_eq!(plain.expect, None);
     assert_eq!(all.engine, engine(Lane::Datagram, false, false));
-    assert_eq!(all.expect, Some(0.5));
+    let expect = all.expect.unwrap();
+    assert_eq!((expect.factor, expect.error_db), (0.5, 3.0));
     let stream = of("lane = \"stream\"");
     assert_eq!(stream.engine, engine(Lane::Stream, false, true));
 }
@@ -45,6 +48,9 @@ fn what_cannot_be_is_refused_with_the_reason() {
         ("mpquic", "lane = \"fast\"", "unknown lane \"fast\""),
         ("mpquic", "expect = 0", "a factor above 0"),
         ("mpquic", "expect = 101", "a factor above 0"),
+        ("mpquic", "expect_error_db = 3", "needs `expect`"),
+        ("mpquic", "expect = 1\nexpect_error_db = 21", "0 to 20 dB"),
+        ("mptcp", "expect_error_db = 3", "only engine = \"mpquic\""),
         (
             "mpquic",
             "lane = \"stream\"\nexpect = 1",

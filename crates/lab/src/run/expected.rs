@@ -1,24 +1,37 @@
 //! What a device knows of its accesses before anything was sent on them, as by the power
-//! that it receives: in the lab, what they carry, times a factor.
+//! that it receives: in the lab, what they carry, times a factor and an error.
 
 use std::time::Duration;
 
-use braid_core::Rate;
 use braid_core::api::Expected;
+use braid_core::{Rate, seed};
+use rand::RngExt;
+use rand_distr::StandardNormal;
 use serde_json::{Value, json};
 
-use crate::scenario::{AccessSetup, Case};
+use crate::scenario::{AccessSetup, Case, Expect};
 
 /// Of an access at a time since the start.
 pub(super) fn of(case: &Case, access: &str, at: Duration) -> Option<Expected> {
-    let factor = case.expect?;
+    let expect = case.expect?;
     let setup: &AccessSetup = case.accesses.iter().find(|a| a.name == access)?;
     // In a pause, nothing is known of what comes after it.
-    let known = |r: Option<Rate>| r.filter(|r| *r > Rate::ZERO).map(|r| r.scaled(factor));
+    let known = |r: Option<Rate>, way: &str| {
+        let rate = r.filter(|r| *r > Rate::ZERO)?;
+        // By the rate as well: downloads that begin elsewhere have other errors.
+        let label = format!("expect {access} {way} {at:?} {rate}");
+        Some(rate.scaled(expect.factor * error(&expect, &label)))
+    };
     Some(Expected {
-        down: known(setup.down.rate.at(at)),
-        up: known(setup.up.rate.at(at)),
+        down: known(setup.down.rate.at(at), "down"),
+        up: known(setup.up.rate.at(at), "up"),
     })
+}
+
+/// A factor around 1.
+fn error(expect: &Expect, label: &str) -> f64 {
+    let z: f64 = seed::stream(expect.seed, label).sample(StandardNormal);
+    10f64.powf(z * expect.error_db / 10.0)
 }
 
 /// As a daemon is told of it at its start.
@@ -31,4 +44,30 @@ pub(super) fn at_the_start(case: &Case, access: &str) -> Option<Value> {
         }
     }
     Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_as_large_as_they_are_said_to_be() {
+        let of = |error_db, n| {
+            let expect = Expect {
+                factor: 1.0,
+                error_db,
+                seed: 7,
+            };
+            error(&expect, &format!("{n}"))
+        };
+        assert!((0..100).all(|n| of(0.0, n) == 1.0));
+        let db: Vec<f64> = (0..4000).map(|n| 10.0 * of(3.0, n).log10()).collect();
+        let mean = db.iter().sum::<f64>() / db.len() as f64;
+        let variance = db.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / db.len() as f64;
+        assert!(
+            mean.abs() < 0.2 && (variance.sqrt() - 3.0).abs() < 0.15,
+            "{mean} {variance}"
+        );
+        assert_eq!(of(3.0, 1), of(3.0, 1));
+    }
 }

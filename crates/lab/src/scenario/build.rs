@@ -51,6 +51,10 @@ pub(super) struct Builder<'a> {
 }
 
 impl Builder<'_> {
+    pub(super) fn seed(&self) -> u64 {
+        self.overrides.seed.or(self.raw.seed).unwrap_or(1)
+    }
+
     fn scenario(&self, text: &str, origin: &Path) -> Result<Scenario, Problem> {
         let raw = self.raw;
         let name = raw.name.get_ref();
@@ -95,7 +99,7 @@ impl Builder<'_> {
                 .description
                 .clone()
                 .unwrap_or_else(|| head_comment(text)),
-            seed: self.overrides.seed.or(raw.seed).unwrap_or(1),
+            seed: self.seed(),
             network,
             media,
             paper: self.paper()?,

@@ -107,7 +107,7 @@ impl Builder<'_> {
             penalise: raw.penalise.as_ref().map(|b| *b.get_ref()),
             bystanders: like_the_case(&setting.bystanders, cc.as_ref()),
             cc,
-            expect: raw.expect.as_ref().map(quic::expect).transpose()?,
+            expect: quic::expect(raw, self.seed())?,
             weights,
             traffic,
             tcp_rmem: network::buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?

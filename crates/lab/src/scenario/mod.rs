@@ -237,10 +237,9 @@ pub struct Case {
     pub path_manager: PathManager,
     /// Congestion control; `None`: the kernel's default.
     pub cc: Option<String>,
-    /// What the device expects of its accesses, as a factor of what they carry, where it
-    /// expects anything.
+    /// What the device expects of its accesses, where it expects anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expect: Option<f64>,
+    pub expect: Option<Expect>,
     /// Weights per access.
     pub weights: Option<BTreeMap<String, f64>>,
     /// What the application does.
@@ -262,6 +261,18 @@ pub struct Case {
     /// Capacity of an ideal single path, to be shown beside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ideal: Option<RateSpec>,
+}
+
+/// What a device expects of its accesses: what they carry, times a factor and an error.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Expect {
+    /// Above 0, at most 100.
+    pub factor: f64,
+    /// Standard deviation of the error, which is log-normal and drawn each time the device
+    /// looks, dB (0 to 20).
+    pub error_db: f64,
+    /// Of the draws.
+    pub seed: u64,
 }
 
 /// Changes that the command line makes to a scenario.

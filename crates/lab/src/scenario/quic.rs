@@ -8,7 +8,7 @@ use super::build::unknown;
 use super::case::{minrtt_keys, wrr_mode};
 use super::diagnostic::Problem;
 use super::raw::RawCase;
-use super::{Engine, Traffic};
+use super::{Engine, Expect, Traffic};
 
 /// The engine, after all that a case says about it has been checked.
 pub(super) fn engine(raw: &RawCase) -> Result<Engine, Problem> {
@@ -89,22 +89,40 @@ pub(super) fn engine(raw: &RawCase) -> Result<Engine, Problem> {
     })
 }
 
-/// The factor on what accesses carry that the device expects of them.
-pub(super) fn expect(given: &Spanned<f64>) -> Result<f64, Problem> {
+/// What the device expects of its accesses.
+pub(super) fn expect(raw: &RawCase, seed: u64) -> Result<Option<Expect>, Problem> {
+    let Some(given) = &raw.expect else {
+        return match &raw.expect_error_db {
+            Some(error) => Err(Problem::at(
+                error.span(),
+                "an error of what the device expects needs `expect`",
+            )),
+            None => Ok(None),
+        };
+    };
     let factor = *given.get_ref();
-    match factor > 0.0 && factor <= 100.0 {
-        true => Ok(factor),
-        false => Err(Problem::at(
-            given.span(),
-            "expected a factor above 0, and of at most 100",
-        )),
+    if !(factor > 0.0 && factor <= 100.0) {
+        let what = "expected a factor above 0, and of at most 100";
+        return Err(Problem::at(given.span(), what));
+    }
+    let error_db = raw.expect_error_db.as_ref().map_or(0.0, |e| *e.get_ref());
+    match &raw.expect_error_db {
+        Some(error) if !(0.0..=20.0).contains(&error_db) => {
+            Err(Problem::at(error.span(), "expected 0 to 20 dB"))
+        }
+        _ => Ok(Some(Expect {
+            factor,
+            error_db,
+            seed,
+        })),
     }
 }
 
 /// Other engines have no lanes.
 pub(super) fn none(raw: &RawCase) -> Result<(), Problem> {
     let lane = raw.lane.as_ref().map(Spanned::span);
-    let expect = raw.expect.as_ref().map(Spanned::span);
+    let expect = raw.expect.as_ref().or(raw.expect_error_db.as_ref());
+    let expect = expect.map(Spanned::span);
     let own = [&raw.reinject, &raw.resume].map(|key| key.as_ref().map(Spanned::span));
     let own = own.into_iter().flatten();
     match lane.into_iter().chain(expect).chain(own).next() {

@@ -275,6 +275,7 @@ pub(super) struct RawCase {
     pub(super) reinject: Option<Spanned<bool>>,
     pub(super) resume: Option<Spanned<bool>>,
     pub(super) expect: Option<Spanned<f64>>,
+    pub(super) expect_error_db: Option<Spanned<f64>>,
     pub(super) cc: Option<Spanned<String>>,
     pub(super) weights: Option<Spanned<Either<String, RawWeights>>>,
     pub(super) traffic: Spanned<RawTraffic>,
