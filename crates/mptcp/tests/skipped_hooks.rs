@@ -4,10 +4,12 @@
 
 mod world;
 
+use std::collections::BTreeMap;
+
 use braid_core::api::Subflow;
 use braid_mptcp::bpf::{self, Coupled, Skip, Wrr};
 use braid_mptcp::diag::Diag;
-use world::mptcp::{connected, look, mesh, with_subflows};
+use world::mptcp::{connected, look, mesh, shares, weights, with_subflows};
 use world::{LIMIT, World, ask, eventually_within, fetch};
 
 /// Far more often than any kernel was seen to.
@@ -55,6 +57,35 @@ fn comes_through(w: &World, port: u16, name: &str) {
             },
         );
     }
+    ask(&mut stream, 0);
+    server.join().unwrap();
+}
+
+#[test]
+fn shares_are_those_of_the_weights() {
+    let Some(w) = World::new(3) else { return };
+    if let Err(e) = bpf::require() {
+        println!("skipped: {e}");
+        return;
+    }
+    if !w.limited(3) {
+        return;
+    }
+    mesh(&w, 3);
+    let name = format!("s{:x}_share", std::process::id() & 0xffff);
+    let mut wrr = Wrr::register_skipping(&name, SKIP).unwrap();
+    wrr.set_strict(true).unwrap();
+    let rules = weights(&[(1, 1.0), (2, 2.0), (3, 3.0)]);
+    wrr.set_weights(&rules, &BTreeMap::new()).unwrap();
+    let (mut stream, server) = connected(&w, 80, wrr.name());
+    let mut diag = w.proxy.run(|| Diag::open().unwrap());
+    fetch(&mut stream, 1_000_000);
+    with_subflows(&mut diag, 3);
+    fetch(&mut stream, 25_000_000);
+    let got = shares(&mut stream, &mut diag, 50_000_000);
+    let wanted = [1.0 / 6.0, 2.0 / 6.0, 3.0 / 6.0];
+    let near = got.iter().zip(wanted).all(|(g, w)| (g - w).abs() < 0.05);
+    assert!(near, "{got:?}, not {wanted:?}");
     ask(&mut stream, 0);
     server.join().unwrap();
 }

@@ -3,14 +3,16 @@
 
 mod world;
 
-use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use braid_mptcp::bpf::{self, Wrr};
 use braid_mptcp::diag::Diag;
-use braid_mptcp::weights::Rule;
 use braid_mptcp::{socket, support};
-use world::mptcp::{connected, mesh, with_subflows};
-use world::{World, ask, device4, fetch, service};
+use ipnet::IpNet;
+use world::mptcp::{
+    MESH, connected, connected_to, endpoints_at, mesh, shares, weights, with_subflows,
+};
+use world::{SERVICE6, World, ask, device6, fetch, service};
 
 fn registered(n: u32) -> Option<Wrr> {
     match bpf::require() {
@@ -22,16 +24,6 @@ fn registered(n: u32) -> Option<Wrr> {
     }
 }
 
-fn weights(of: &[(u8, f64)]) -> Vec<Rule> {
-    let rule = |&(k, weight): &(u8, f64)| Rule {
-        net: device4(k).into(),
-        remote: true,
-        weight,
-        access: k,
-    };
-    of.iter().map(rule).collect()
-}
-
 #[test]
 fn connections_carry_on_while_weights_change_and_go() {
     let Some(w) = World::new(3) else { return };
@@ -39,7 +31,7 @@ fn connections_carry_on_while_weights_change_and_go() {
     mesh(&w, 3);
     let (mut stream, server) = connected(&w, 80, wrr.name());
     let mut diag = w.proxy.run(|| Diag::open().unwrap());
-    let none = BTreeMap::new();
+    let none = std::collections::BTreeMap::new();
     fetch(&mut stream, 1_000_000);
     with_subflows(&mut diag, 3);
     for strict in [true, false] {
@@ -59,6 +51,37 @@ fn connections_carry_on_while_weights_change_and_go() {
         assert_eq!(s.congestion_control, name);
         assert!((1..1 << 20).contains(&s.cwnd_segments), "{s:?}");
     }
+    ask(&mut stream, 0);
+    server.join().unwrap();
+}
+
+/// By the network that the peer is in, or its address.
+#[test]
+fn weights_go_by_ipv6_as_well() {
+    let Some(w) = World::new(3) else { return };
+    let Some(mut wrr) = registered(4) else { return };
+    if !w.limited(3) {
+        return;
+    }
+    endpoints_at(&w, 3, device6, MESH);
+    wrr.set_strict(true).unwrap();
+    let mut rules = weights(&[(1, 1.0), (2, 2.0), (3, 3.0)]);
+    for (rule, k) in rules.iter_mut().zip(1..) {
+        let length = if k == 2 { 128 } else { 64 };
+        rule.net = IpNet::new(device6(k), length).unwrap();
+    }
+    let none = std::collections::BTreeMap::new();
+    wrr.set_weights(&rules, &none).unwrap();
+    let to = SocketAddr::new(SERVICE6.into(), 80);
+    let (mut stream, server) = connected_to(&w, to, wrr.name());
+    let mut diag = w.proxy.run(|| Diag::open().unwrap());
+    fetch(&mut stream, 1_000_000);
+    with_subflows(&mut diag, 3);
+    fetch(&mut stream, 25_000_000);
+    let got = shares(&mut stream, &mut diag, 50_000_000);
+    let wanted = [1.0 / 6.0, 2.0 / 6.0, 3.0 / 6.0];
+    let near = got.iter().zip(wanted).all(|(g, w)| (g - w).abs() < 0.05);
+    assert!(near, "{got:?}, not {wanted:?}");
     ask(&mut stream, 0);
     server.join().unwrap();
 }
@@ -109,32 +132,21 @@ fn subflows_of_one_access_divide_its_weight() {
     let mut diag = w.proxy.run(|| Diag::open().unwrap());
     fetch(&mut stream, 1_000_000);
     with_subflows(&mut diag, 3);
-    let none = BTreeMap::new();
-    let mut shares = |accesses: [u8; 3]| {
+    let none = std::collections::BTreeMap::new();
+    let mut shares_of = |accesses: [u8; 3]| {
         let mut rules = weights(&[(1, 2.0), (2, 2.0), (3, 2.0)]);
         for (rule, access) in rules.iter_mut().zip(accesses) {
             rule.access = access;
         }
         wrr.set_weights(&rules, &none).unwrap();
         fetch(&mut stream, 25_000_000);
-        let before = acked(&mut diag);
-        fetch(&mut stream, 50_000_000);
-        let after = acked(&mut diag);
-        let each = before.iter().map(|(access, n)| after[access] - n);
-        let all: u64 = each.clone().sum();
-        each.map(|n| n as f64 / all as f64).collect::<Vec<_>>()
+        shares(&mut stream, &mut diag, 50_000_000)
     };
     for (accesses, expected) in [([1, 1, 2], [0.25, 0.25, 0.5]), ([1, 2, 3], [1.0 / 3.0; 3])] {
-        let got = shares(accesses);
+        let got = shares_of(accesses);
         let near = got.iter().zip(expected).all(|(g, e)| (g - e).abs() < 0.05);
         assert!(near, "{accesses:?}: {got:?}, not {expected:?}");
     }
     ask(&mut stream, 0);
     server.join().unwrap();
-}
-
-fn acked(diag: &mut Diag) -> BTreeMap<String, u64> {
-    let subflows = with_subflows(diag, 3).subflows;
-    let each = subflows.into_iter();
-    each.map(|s| (s.access.unwrap(), s.acked_bytes)).collect()
 }

@@ -131,6 +131,11 @@ pub(crate) fn device4(k: u8) -> IpAddr {
     Ipv4Addr::new(10, 77, k, 2).into()
 }
 
+/// The device's IPv6 address on access `k`.
+pub(crate) fn device6(k: u8) -> IpAddr {
+    v6(k, 2).into()
+}
+
 fn v6(k: u8, host: u16) -> Ipv6Addr {
     Ipv6Addr::new(0xfd77, 0, u16::from(k), 0, 0, 0, 0, host)
 }
