@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use braid_core::units::parse_duration;
+use braid_radio::signal::capacity::ShannonFit;
 use braid_radio::signal::import::{self, SignalFormat};
 use braid_radio::signal::sinr::SinrModel;
 use braid_radio::signal::{BANDWIDTH_MHZ, CapacityModel, DEFAULT_BANDWIDTH_MHZ, Flaw, Paths};
@@ -33,6 +34,13 @@ pub(super) struct Signals {
     /// Noise figure of the device in dB
     #[arg(long, value_name = "DB", default_value_t = SinrModel::default().noise_figure_db)]
     noise_figure: f64,
+    /// Thermal noise of a subcarrier of 15 kHz in dBm [default: that of 290 K, -132.2]
+    #[arg(long, value_name = "DBM", allow_negative_numbers = true)]
+    noise: Option<f64>,
+    /// Constants of the capacity formula: how much of Shannon's capacity is used,
+    /// which part of the SINR counts, the best efficiency in bit/s/Hz
+    #[arg(long, value_name = "C,GAMMA,C15", default_value_t = ShannonFit::default())]
+    fit: ShannonFit,
     /// Bandwidth of a carrier, before what the file says; without a carrier: of
     /// those of which it says nothing [default: 20]; may be repeated
     #[arg(long, value_name = "[CARRIER=]MHZ")]
@@ -137,8 +145,9 @@ impl Signals {
             sinr: SinrModel {
                 network_load: self.load,
                 noise_figure_db: self.noise_figure,
-                ..SinrModel::default()
+                thermal_dbm: self.noise.unwrap_or(SinrModel::default().thermal_dbm),
             },
+            fit: self.fit,
             measured_sinr: self.measured_sinr,
             default_bandwidth_mhz: DEFAULT_BANDWIDTH_MHZ,
             ..CapacityModel::default()
@@ -189,6 +198,12 @@ impl Signals {
             ", network load {}, noise figure {} dB",
             self.load, self.noise_figure
         );
+        if let Some(dbm) = self.noise {
+            let _ = write!(model, ", noise {dbm} dBm");
+        }
+        if self.fit != ShannonFit::default() {
+            let _ = write!(model, ", fit {}", self.fit);
+        }
         if !self.bandwidth.is_empty() {
             let _ = write!(model, ", bandwidth {}", self.bandwidth.join(", "));
         }

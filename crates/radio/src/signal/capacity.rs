@@ -8,6 +8,8 @@
 //! which ends at that of the highest CQI. docs/signals.md derives it.
 
 use std::f64::consts::LN_2;
+use std::fmt;
+use std::str::FromStr;
 
 use braid_core::Rate;
 use serde::Serialize;
@@ -51,6 +53,46 @@ impl ShannonFit {
     }
 }
 
+impl fmt::Display for ShannonFit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            scale,
+            sinr_scale,
+            max_efficiency,
+        } = self;
+        write!(f, "{scale},{sinr_scale},{max_efficiency}")
+    }
+}
+
+/// As `C,GAMMA,C15`: C and gamma above 0 and at most 1, c15 above 0 and at most 40 bit/s/Hz
+/// (8 layers of 64QAM).
+impl FromStr for ShannonFit {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        let wrong = || {
+            let form = "expected C,GAMMA,C15, C and GAMMA above 0 and at most 1, C15 above 0 and at most 40";
+            format!("{form}, such as {}", Self::default())
+        };
+        let numbers: Vec<f64> = s
+            .split(',')
+            .map(|n| n.trim().parse().map_err(|_| wrong()))
+            .collect::<Result<_, _>>()?;
+        let &[scale, sinr_scale, max_efficiency] = &numbers[..] else {
+            return Err(wrong());
+        };
+        let part = |v: f64| v > 0.0 && v <= 1.0;
+        match part(scale) && part(sinr_scale) && max_efficiency > 0.0 && max_efficiency <= 40.0 {
+            true => Ok(Self {
+                scale,
+                sinr_scale,
+                max_efficiency,
+            }),
+            false => Err(wrong()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::sinr::decibels;
@@ -89,7 +131,25 @@ mod tests {
         assert!((steps.sum::<f64>() / 14.0 - 1.9).abs() < 0.1);
     }
 
+    #[test]
+    fn constants_that_mean_nothing_are_refused() {
+        let default = ShannonFit::default();
+        assert_eq!("0.9449, 0.4852,5.5547".parse(), Ok(default));
+        for bad in [
+            "", "1", "1,1", "1,1,1,1", "0,1,1", "1,1.1,1", "1,1,41", "nan,1,1", "1,1,x",
+        ] {
+            let e = bad.parse::<ShannonFit>().unwrap_err();
+            assert!(e.contains("0.9449,0.4852,5.5547"), "{bad}: {e}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn is_read_back(c in 0.01f64..1.0, gamma in 0.01f64..1.0, c15 in 0.1f64..40.0) {
+            let fit = ShannonFit { scale: c, sinr_scale: gamma, max_efficiency: c15 };
+            prop_assert_eq!(fit.to_string().parse(), Ok(fit));
+        }
+
         #[test]
         fn rises_and_is_bounded(a in -30.0f64..50.0, d in 0.0f64..20.0, mhz in 1.4f64..100.0) {
             let f = ShannonFit::default();
