@@ -15,6 +15,7 @@ mod probe;
 mod radio;
 mod report;
 mod runs;
+mod starter;
 mod tcp;
 mod text;
 mod udp;

@@ -3,19 +3,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use braid_lab::error::LabError;
 use braid_lab::report::RunFiles;
 use clap::Args;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use tokio::process::{Child, Command};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::machine;
 use crate::report::{Report, write_section};
+use crate::starter::Starter;
 use crate::text;
 
 /// Where runs are kept, and what is measured.
@@ -43,6 +39,7 @@ pub(crate) struct Runs {
     dir: PathBuf,
     again: bool,
     braid: PathBuf,
+    starter: Starter,
     docs: PathBuf,
     /// Of `braid lab run`.
     flags: Vec<String>,
@@ -85,6 +82,7 @@ impl Runs {
             dir,
             again: args.again,
             braid,
+            starter: Starter::new()?,
             docs: args.docs.clone(),
             flags: Vec::new(),
             done: 0,
@@ -136,7 +134,7 @@ impl Runs {
                 let file = self.dir.join(format!("{name}.toml"));
                 fs::write(&file, scenario)
                     .with_context(|| format!("write the scenario {}", file.display()))?;
-                lab_run(&self.braid, &file, &dir, &self.flags)?;
+                self.starter.run(&self.braid, &file, &dir, &self.flags)?;
                 RunFiles::read(&dir).with_context(|| format!("read the run {}", dir.display()))?
             }
         };
@@ -254,82 +252,9 @@ fn older(a: &Path, b: &Path) -> bool {
     matches!((time(a), time(b)), (Some(a), Some(b)) if a < b)
 }
 
-/// `braid lab run FILE --out DIR FLAGS`. A case that failed is a result too.
-fn lab_run(braid: &Path, file: &Path, out: &Path, flags: &[String]) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
-    runtime.block_on(async {
-        // Before the child, so that no signal falls between.
-        let mut signals = Vec::new();
-        for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
-            signals.push(signal(kind).context("listen for signals")?);
-        }
-        let [interrupt, terminate] = &mut signals[..] else {
-            bail!("listen for two signals");
-        };
-        let child = Command::new(braid)
-            .args(["lab", "run"])
-            .arg(file)
-            .arg("--out")
-            .arg(out)
-            .args(flags)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("start {}", braid.display()))?;
-        let pid = child.id();
-        let ended = collect(child);
-        tokio::pin!(ended);
-        let mut cut = false;
-        loop {
-            tokio::select! {
-                done = &mut ended => {
-                    let (code, said) = done?;
-                    return if cut { Err(LabError::Interrupted.into()) } else { verdict(code, &said) };
-                }
-                _ = interrupt.recv() => cut = true,
-                _ = terminate.recv() => cut = true,
-            }
-            // It takes back what it set up, and ends.
-            if let Some(pid) = pid.and_then(|p| i32::try_from(p).ok()) {
-                let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
-            }
-        }
-    })
-}
-
-async fn collect(child: Child) -> Result<(Option<i32>, String)> {
-    let out = child.wait_with_output().await.context("wait for the lab")?;
-    Ok((
-        out.status.code(),
-        String::from_utf8_lossy(&out.stderr).into_owned(),
-    ))
-}
-
-/// What the exit status of the lab means to us.
-fn verdict(code: Option<i32>, said: &str) -> Result<()> {
-    let said = said.trim();
-    Err(match code {
-        Some(0 | 1) => return Ok(()),
-        Some(3) => {
-            let (what, fix) = said
-                .split_once("\n  to enable it: ")
-                .unwrap_or((said, "braid doctor"));
-            LabError::missing(what, fix).into()
-        }
-        Some(130) => LabError::Interrupted.into(),
-        Some(2) => LabError::BadInput(said.to_owned()).into(),
-        code => anyhow!("the lab ended with status {code:?}: {said}"),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use braid_lab::error::exit_code;
 
     #[test]
     fn what_differs_from_run_to_run_and_machine_to_machine_is_left_out() {
@@ -342,24 +267,5 @@ mod tests {
             without_places(args.map(str::to_owned).into_iter()),
             "cost --pairs 3"
         );
-    }
-
-    #[test]
-    fn the_labs_exit_status_is_passed_on() {
-        assert!(verdict(Some(0), "").is_ok());
-        assert!(verdict(Some(1), "a case failed").is_ok());
-        let missing = "braid: no MPTCP\n  to enable it: modprobe mptcp";
-        for (code, text, status) in [
-            (Some(3), missing, 3),
-            (Some(2), "bad scenario", 2),
-            (Some(130), "interrupted", 130),
-            (Some(77), "?", 1),
-            (None, "killed", 1),
-        ] {
-            let e = verdict(code, text).unwrap_err();
-            assert_eq!(exit_code(&e), status, "{e}");
-        }
-        let e = verdict(Some(3), missing).unwrap_err().to_string();
-        assert!(e.ends_with("to enable it: modprobe mptcp"), "{e}");
     }
 }
