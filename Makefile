@@ -97,10 +97,14 @@ bench-mpquic: build guest kernel
 	$(BENCH) mpquic --braid $(BRAID) --runs $(RUNS) $(ARGS)
 
 # Tables 4 and 5 of paper 003, on the virtual clock: two hours or more on two cores.
+# DRIVES: recordings of 5G and 4G together, for a table of their own.
+DRIVES :=
 bench-downloads: build guest kernel
 	scripts/downloads.sh $(BRAID) $(RUNS)/downloads
+	$(if $(DRIVES),scripts/downloads-paired.sh $(BRAID) $(RUNS)/downloads/paired $(DRIVES))
 	$(BENCH) downloads "In residential streets=$(RUNS)/downloads/residential/campaign" \
-	  "On the road=$(RUNS)/downloads/road/campaign"
+	  "On the road=$(RUNS)/downloads/road/campaign" \
+	  $(foreach d,$(notdir $(DRIVES)),"Recorded drives=$(RUNS)/downloads/paired/$(d)/campaign")
 
 # The scenarios, five times each, then their tables.
 bench-lab: build
