@@ -9,6 +9,7 @@ mod world;
 
 use std::net::{IpAddr, SocketAddr};
 
+use braid_core::api::Connections;
 use braid_mptcp::pm::{Endpoint, EndpointFlags, PathManager};
 use daemon::Daemon;
 use nix::sys::signal::Signal;
@@ -39,33 +40,45 @@ fn an_access_of_another_family_joins_by_an_address_that_is_announced() {
     let Some(w) = World::new(2) else { return };
     let t = tempfile::tempdir().unwrap();
     let with = |list: &str| format!("announce = [{list}]\n{PROXY}");
+    // The one that was connected to as well: it is no further path.
+    let all = "\"10.77.0.1\", \"fd77::1\"";
     let mut proxy = Daemon::start(&w.proxy, t.path(), "proxy", &with(""));
     let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
-    let all: SocketAddr = "[::]:80".parse().unwrap();
+    let any: SocketAddr = "[::]:80".parse().unwrap();
     let six = SocketAddr::new(SERVICE6.into(), 80);
-    let traffic = Traffic::with_server_at(&w, all, six, 400_000);
+    let traffic = Traffic::with_server_at(&w, any, six, 400_000);
     let first: IpAddr = "fd77:0:1::2".parse().unwrap();
     runs_on(&device, &[first]);
     // Connections that live are told, too.
-    std::fs::write(&proxy.config, with("\"10.77.0.1\"")).unwrap();
+    std::fs::write(&proxy.config, with(all)).unwrap();
     proxy.signal(Signal::SIGHUP);
     let both = [first, device4(2)];
     runs_on(&device, &both);
     traffic.goes_on();
+    let now: Connections = device.get("/v1/connections");
+    let counts = now.connections.iter().map(|c| c.subflows.len());
+    assert_eq!(counts.collect::<Vec<_>>(), [2]);
     assert_eq!(proxy.end(Signal::SIGKILL), None);
     traffic.goes_on();
-    let there: Vec<IpAddr> = vec![SERVICE.into()];
+    let there: Vec<IpAddr> = vec![SERVICE.into(), SERVICE6.into()];
     assert_eq!(announced(&w), there);
-    let mut proxy = Daemon::start(&w.proxy, t.path(), "proxy", &with("\"10.77.0.1\""));
+    let mut proxy = Daemon::start(&w.proxy, t.path(), "proxy", &with(all));
     runs_on(&device, &both);
     assert_eq!(announced(&w), there);
     // What a killed one announced is not announced for ever.
     assert_eq!(proxy.end(Signal::SIGKILL), None);
     let mut proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
+    traffic.goes_on();
+    // But as long as a connection is on it.
+    assert_eq!(announced(&w), there);
+    runs_on(&device, &both);
+    assert_eq!(proxy.end(Signal::SIGTERM), Some(0));
+    traffic.goes_on();
+    let mut proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
+    traffic.goes_on();
+    traffic.stop();
     eventually("nothing announced", || {
         announced(&w).is_empty().then_some(())
     });
-    traffic.goes_on();
-    traffic.stop();
     assert_eq!(proxy.end(Signal::SIGTERM), Some(0));
 }

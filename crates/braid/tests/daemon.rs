@@ -244,6 +244,12 @@ fn an_end_sets_up_observes_changes_and_cleans_up() {
 
     ask(&mut stream, 0);
     server.join().unwrap();
+    drop(stream);
+    // Addresses of connections stay.
+    eventually("no connection", || {
+        let all: Connections = device.get("/v1/connections");
+        all.connections.is_empty().then_some(())
+    });
     device.stop();
     w.device.run(|| {
         let mut pm = PathManager::open().unwrap();

@@ -16,7 +16,7 @@ use braid_mptcp::pm::Endpoint;
 use braid_mptcp::support;
 use daemon::Daemon;
 use nix::sys::signal::Signal;
-use traffic::{DEVICE, PROXY, Traffic, addresses, endpoints, runs_on};
+use traffic::{DEVICE, PROXY, Traffic, addresses, endpoints, runs_on, subflows};
 use world::{SERVICE6, World, device4, eventually, service};
 
 #[test]
@@ -82,6 +82,37 @@ fn endpoints_follow_an_address_with_routes_of_their_own() {
     assert_eq!(w.rules_of_ours(), 1);
     traffic.stop();
     assert_eq!(device.end(Signal::SIGINT), Some(130));
+    assert_eq!((endpoints(&w), w.rules_of_ours()), (vec![], 0));
+}
+
+#[test]
+fn a_renewed_lease_changes_nothing_and_a_lost_one_comes_back() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let mut device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let traffic = Traffic::start(&w, service(80));
+    let both = [device4(1), device4(2)];
+    runs_on(&device, &both);
+    let before = (subflows(&device), endpoints(&w));
+    for seconds in [600, 1200, 3600] {
+        for k in [1, 2] {
+            w.renew(k, seconds);
+        }
+        traffic.goes_on();
+    }
+    // Longer than events are gathered for.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!((subflows(&device), endpoints(&w)), before);
+    for k in [1, 2] {
+        w.expire(k);
+        runs_on(&device, &[device4(3 - k)]);
+        traffic.goes_on();
+        w.lease(k);
+        runs_on(&device, &both);
+        traffic.goes_on();
+    }
+    traffic.stop();
+    assert_eq!(device.end(Signal::SIGTERM), Some(0));
     assert_eq!((endpoints(&w), w.rules_of_ours()), (vec![], 0));
 }
 

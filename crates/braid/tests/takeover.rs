@@ -50,6 +50,24 @@ fn a_killed_daemon_is_followed_by_one_that_takes_over() {
 }
 
 #[test]
+fn an_end_in_order_leaves_connections_running() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let both = [device4(1), device4(2)];
+    let mut device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let traffic = Traffic::start(&w, service(80));
+    runs_on(&device, &both);
+    for _ in 0..2 {
+        assert_eq!(device.end(Signal::SIGTERM), Some(0));
+        traffic.goes_on();
+        device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+        runs_on(&device, &both);
+        traffic.goes_on();
+    }
+    traffic.stop();
+}
+
+#[test]
 fn what_requests_changed_outlives_a_killed_daemon() {
     let Some(w) = World::new(2) else { return };
     let t = tempfile::tempdir().unwrap();

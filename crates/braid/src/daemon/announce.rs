@@ -3,11 +3,15 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use braid_core::api::{Engine as Kind, Role};
+use braid_mptcp::diag::Diag;
 use braid_mptcp::pm::{Endpoint, EndpointFlags, PathManager};
 
 use super::DaemonError;
+use super::state::{State, lock};
 
 /// Ids of our endpoints, by which those of an end that was killed are known.
 const IDS: std::ops::RangeInclusive<u8> = 248..=255;
@@ -35,30 +39,89 @@ pub(super) fn check(addresses: &[IpAddr], role: Role, engine: Kind) -> Result<()
 struct Change {
     delete: Vec<u8>,
     add: Vec<Endpoint>,
+    stay: Vec<IpAddr>,
 }
 
-/// Has devices told of these addresses, from now on and in connections that live, and of
-/// no others of ours.
-pub(super) fn announce(pm: &mut PathManager, wanted: &[IpAddr]) -> Result<(), DaemonError> {
-    let change = change(&pm.endpoints()?, wanted);
-    for id in change.delete {
-        pm.delete(id)?;
-    }
-    for endpoint in change.add {
-        pm.add(&endpoint)?;
-    }
-    Ok(())
+/// What devices are told of.
+#[derive(Debug, Default)]
+pub(super) struct Announced {
+    wanted: Vec<IpAddr>,
+    /// Not wanted, but connections are on them.
+    stay: Vec<IpAddr>,
 }
 
-fn change(there: &[Endpoint], wanted: &[IpAddr]) -> Change {
-    let ours = |e: &&Endpoint| IDS.contains(&e.id) && e.flags == EndpointFlags::SIGNAL;
-    let gone = |e: &&Endpoint| !wanted.contains(&e.address);
-    let delete: Vec<u8> = there
-        .iter()
-        .filter(ours)
-        .filter(gone)
-        .map(|e| e.id)
-        .collect();
+impl Announced {
+    /// Has devices told of these addresses, from now on and in connections that live, and of
+    /// no others of ours, but for those that connections are on.
+    pub(super) fn set(
+        &mut self,
+        pm: &mut PathManager,
+        wanted: &[IpAddr],
+    ) -> Result<(), DaemonError> {
+        wanted.clone_into(&mut self.wanted);
+        self.apply(pm)?;
+        if !self.stay.is_empty() {
+            let all: Vec<_> = self.stay.iter().map(IpAddr::to_string).collect();
+            eprintln!(
+                "braid: announced as long as connections are on it: {}\n  to end these: \
+                 ip mptcp endpoint delete id ID, as of ip mptcp endpoint show",
+                all.join(", ")
+            );
+        }
+        Ok(())
+    }
+
+    /// Takes back what connections were on.
+    pub(super) fn withdraw(&mut self, pm: &mut PathManager) -> Result<(), DaemonError> {
+        match self.stay.is_empty() {
+            true => Ok(()),
+            false => self.apply(pm),
+        }
+    }
+
+    fn apply(&mut self, pm: &mut PathManager) -> Result<(), DaemonError> {
+        let there = pm.endpoints()?;
+        // Asked only where there is something to take back: it is a list of all sockets.
+        let used = match there.iter().any(|e| unwanted(e, &self.wanted)) {
+            true => Diag::open()?.addresses_in_use()?,
+            false => BTreeSet::new(),
+        };
+        let change = change(&there, &self.wanted, &used);
+        for id in change.delete {
+            pm.delete(id)?;
+        }
+        for endpoint in change.add {
+            pm.add(&endpoint)?;
+        }
+        self.stay = change.stay;
+        Ok(())
+    }
+}
+
+/// Between two looks whether connections are still there.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Takes back what is announced for the sake of connections alone, once they have ended.
+pub(super) async fn watch(state: Arc<State>) {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        if let Err(e) = lock(&state.engine).withdraw() {
+            eprintln!("braid: {e}; it is tried again");
+        }
+    }
+}
+
+/// Ours, and not announced any more.
+fn unwanted(e: &Endpoint, wanted: &[IpAddr]) -> bool {
+    IDS.contains(&e.id) && e.flags == EndpointFlags::SIGNAL && !wanted.contains(&e.address)
+}
+
+/// The kernel ends the subflows of an endpoint that is deleted, and with the last of them a
+/// connection: so those `used` stay.
+fn change(there: &[Endpoint], wanted: &[IpAddr], used: &BTreeSet<IpAddr>) -> Change {
+    let unwanted = there.iter().filter(|e| unwanted(e, wanted));
+    let (stay, delete): (Vec<_>, Vec<_>) = unwanted.partition(|e| used.contains(&e.address));
+    let delete: Vec<u8> = delete.iter().map(|e| e.id).collect();
     let taken: BTreeSet<u8> = there.iter().map(|e| e.id).collect();
     let free = IDS.filter(|id| !taken.contains(id) || delete.contains(id));
     // Somebody else's announces it as well.
@@ -74,6 +137,7 @@ fn change(there: &[Endpoint], wanted: &[IpAddr]) -> Change {
     Change {
         add: add.collect(),
         delete,
+        stay: stay.iter().map(|e| e.address).collect(),
     }
 }
 
@@ -103,10 +167,13 @@ mod tests {
         #[test]
         fn what_is_wanted_is_announced_and_nothing_of_others_goes(
             mut there in endpoints(), wanted in prop::collection::btree_set(address(), 0..3),
+            used in prop::collection::btree_set(address(), 0..3),
         ) {
             let wanted: Vec<_> = wanted.into_iter().collect();
             let others = there.clone();
-            let c = change(&there, &wanted);
+            let c = change(&there, &wanted, &used);
+            let stay: BTreeSet<_> = c.stay.iter().copied().collect();
+            prop_assert!(stay.is_subset(&used));
             there.retain(|e| !c.delete.contains(&e.id));
             for e in c.add {
                 prop_assert!(there.iter().all(|t| t.id != e.id));
@@ -119,7 +186,13 @@ mod tests {
             let announces = |e: &Endpoint, a| e.address == a && e.flags == EndpointFlags::SIGNAL;
             let announced = |a: &IpAddr| there.iter().any(|e| announces(e, *a));
             prop_assert!(wanted.iter().all(announced));
-            prop_assert_eq!(change(&there, &wanted), Change { delete: vec![], add: vec![] });
+            for e in others.iter().filter(|e| used.contains(&e.address)) {
+                prop_assert!(there.contains(e));
+            }
+            // Later, when nothing is on them any more.
+            let rest = change(&there, &wanted, &BTreeSet::new());
+            prop_assert_eq!((rest.add, rest.stay), (vec![], vec![]));
+            prop_assert_eq!(rest.delete.len(), stay.len());
         }
     }
 }

@@ -12,7 +12,7 @@ use braid_mptcp::support::{self, Support};
 use braid_mptcp::weights::{self, Rule};
 
 use super::DaemonError;
-use super::announce;
+use super::announce::Announced;
 use super::config::{Buffers, Config};
 use super::keep::{self, DEFAULT, Kept, Left, Note};
 use super::stock::Wrr;
@@ -22,6 +22,7 @@ use crate::congestion::Congestion;
 pub(super) struct Engine {
     role: Role,
     pm: Option<PathManager>,
+    announced: Announced,
     limits_before: Option<Limits>,
     sysctls_before: Vec<(&'static str, String)>,
     /// Weighted round robin, where the kernel has none of its own.
@@ -48,6 +49,7 @@ impl Engine {
         let mut engine = Self {
             role,
             pm: None,
+            announced: Announced::default(),
             limits_before: None,
             sysctls_before: Vec::new(),
             wrr: None,
@@ -162,8 +164,16 @@ impl Engine {
     /// Has devices told of these addresses of the proxy.
     pub(super) fn announce(&mut self, addresses: &[IpAddr]) -> Result<(), DaemonError> {
         match &mut self.pm {
-            Some(pm) if self.role == Role::Proxy => announce::announce(pm, addresses),
+            Some(pm) if self.role == Role::Proxy => self.announced.set(pm, addresses),
             _ => Ok(()),
+        }
+    }
+
+    /// Takes back what connections were on before.
+    pub(super) fn withdraw(&mut self) -> Result<(), DaemonError> {
+        match &mut self.pm {
+            Some(pm) => self.announced.withdraw(pm),
+            None => Ok(()),
         }
     }
 

@@ -134,7 +134,7 @@ pub fn run(role: Role, config: &Path, control: &Path) -> Result<bool, DaemonErro
 
 /// Runs a daemon in the calling thread's network namespace until `stop`, which
 /// is first polled when it serves, is complete. Then nothing of what it set up
-/// is left.
+/// is left but what live connections need.
 ///
 /// # Errors
 /// See [`DaemonError`].
@@ -197,6 +197,7 @@ async fn watched(
     }
     if manages {
         tokio::spawn(slow::watch(Arc::clone(state)));
+        tokio::spawn(announce::watch(Arc::clone(state)));
     }
     tokio::spawn(watch::links(changes, Arc::clone(state)));
     tokio::spawn(watch::health(heard, Arc::clone(state)));

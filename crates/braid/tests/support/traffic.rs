@@ -102,20 +102,21 @@ impl Traffic {
     }
 }
 
-/// The local addresses of the established subflows.
-fn subflows(device: &Daemon) -> BTreeSet<IpAddr> {
+/// The local ends of the established subflows.
+pub(crate) fn subflows(device: &Daemon) -> BTreeSet<SocketAddr> {
     let all: Connections = device.get("/v1/connections");
     let mptcp = all.connections.iter().filter(|c| c.token.is_some());
     mptcp
         .flat_map(|c| &c.subflows)
         .filter(|s| s.state == "established" && s.fully_established)
-        .map(|s| s.local.ip())
+        .map(|s| s.local)
         .collect()
 }
 
 pub(crate) fn runs_on(device: &Daemon, wanted: &[IpAddr]) {
     let wanted: BTreeSet<_> = wanted.iter().copied().collect();
     eventually(&format!("subflows on {wanted:?}"), || {
-        (subflows(device) == wanted).then_some(())
+        let used: BTreeSet<_> = subflows(device).iter().map(SocketAddr::ip).collect();
+        (used == wanted).then_some(())
     });
 }

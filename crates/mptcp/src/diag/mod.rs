@@ -9,7 +9,8 @@ mod facts;
 
 pub use facts::connections;
 
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 
 use netlink_packet_core::{Emitable, Parseable};
 use netlink_packet_sock_diag::inet::{
@@ -123,6 +124,14 @@ impl TcpSocket {
         let token = self.ulp.as_ref()?.token_local;
         (token != 0).then_some(token)
     }
+
+    /// Whether it is a subflow that data of its connection may still come to or go from:
+    /// ESTABLISHED or CLOSE-WAIT (RFC 9293 3.3.2). A connection ends its subflows only after
+    /// its own DATA_FIN (RFC 8684 3.3.3), and one in FIN-WAIT-1 may be of an address that is
+    /// gone and take minutes.
+    fn carries(&self) -> bool {
+        self.token().is_some() && matches!(self.state, 1 | 8)
+    }
 }
 
 /// An MPTCP socket.
@@ -208,6 +217,18 @@ impl Diag {
             }
         }
         Ok(all)
+    }
+
+    /// The addresses of this end that subflows of live connections are on: where the
+    /// endpoint of one of them is deleted, the kernel ends its subflows, and with the last
+    /// of them the connection.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn addresses_in_use(&mut self) -> Result<BTreeSet<IpAddr>> {
+        let all = self.tcp()?;
+        let live = all.iter().filter(|s| s.carries());
+        Ok(live.map(|s| s.local.ip().to_canonical()).collect())
     }
 
     /// How many [`Diag::subflows_again`] would ask for.

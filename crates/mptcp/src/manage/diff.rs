@@ -1,5 +1,8 @@
 //! From what is set to what is to be set, in steps that can be taken in order.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
 use super::plan::Plan;
 use super::view::{DefaultRoute, PROTOCOL, SourceRule, View};
 use crate::pm::{Endpoint, EndpointFlags};
@@ -88,13 +91,30 @@ pub fn diff(view: &View, plan: &Plan) -> Vec<Op> {
     ops
 }
 
-/// The steps that take back everything that is ours.
-pub fn take_back(view: &View, plan: &Plan) -> Vec<Op> {
-    let nothing = Plan {
+/// The steps that take back everything that is ours, but for what live connections need:
+/// the kernel ends the subflows of an endpoint that is deleted. `used` has the addresses
+/// that they are on.
+pub fn take_back(view: &View, plan: &Plan, used: &BTreeSet<IpAddr>) -> Vec<Op> {
+    let used_by = |ifindex| {
+        let mut there = view.addresses.iter();
+        there.any(|a| a.ifindex == ifindex && used.contains(&a.address))
+    };
+    let rest = Plan {
         owned: plan.owned.clone(),
+        endpoints: kept(&view.endpoints, |e| used.contains(&e.address)),
+        rules: kept(&view.rules, |r| {
+            r.is_ours() && used.contains(&r.source.addr())
+        }),
+        routes: kept(&view.routes, |r| {
+            r.protocol == PROTOCOL && used_by(r.ifindex)
+        }),
         ..Plan::default()
     };
-    diff(view, &nothing)
+    diff(view, &rest)
+}
+
+fn kept<T: Clone>(all: &[T], stays: impl Fn(&T) -> bool) -> Vec<T> {
+    all.iter().filter(|t| stays(t)).cloned().collect()
 }
 
 #[cfg(test)]

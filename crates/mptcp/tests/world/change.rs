@@ -1,8 +1,9 @@
 //! What happens to a world from outside.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use futures_util::TryStreamExt;
+use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage, CacheInfo};
 use rtnetlink::packet_route::link::LinkAttribute;
 use rtnetlink::packet_route::rule::RuleAttribute;
 use rtnetlink::{Handle, RouteMessageBuilder};
@@ -20,25 +21,42 @@ impl World {
         });
         self.device.with_netlink(async |h| {
             let i = index(&h, &format!("d{k}")).await;
-            let all = h.address().get().set_link_index_filter(i).execute();
-            let all: Vec<_> = all.try_collect().await.expect("list addresses");
-            for a in all {
-                let local = rtnetlink::packet_route::address::AddressAttribute::Local(old);
-                if a.attributes.contains(&local) {
-                    h.address()
-                        .del(a)
-                        .execute()
-                        .await
-                        .expect("delete an address");
-                }
-            }
+            delete(&h, i, old).await;
             address(&h, &format!("d{k}"), new.into(), 30).await;
-            let route = RouteMessageBuilder::<Ipv4Addr>::new()
-                .gateway(gateway)
-                .output_interface(i)
-                .priority(u32::from(k));
-            let add = h.route().add(route.build()).replace();
-            add.execute().await.expect("add a route");
+            default4(&h, k, i, gateway).await;
+        });
+    }
+
+    /// Renews the lease of the device's IPv4 address on access `k`, as a DHCP client
+    /// does: the same address with new lifetimes.
+    pub(crate) fn renew(&self, k: u8, seconds: u32) {
+        self.device.with_netlink(async |h| {
+            let i = index(&h, &format!("d{k}")).await;
+            let mut lifetimes = CacheInfo::default();
+            lifetimes.ifa_valid = seconds;
+            lifetimes.ifa_preferred = seconds;
+            let mut add = h.address().add(i, device4(k), 30).replace();
+            let attributes = &mut add.message_mut().attributes;
+            attributes.push(AddressAttribute::CacheInfo(lifetimes));
+            add.execute().await.expect("renew an address");
+        });
+    }
+
+    /// Takes the device's IPv4 address on access `k` away, as a DHCP client does
+    /// whose lease ran out; the kernel deletes its routes.
+    pub(crate) fn expire(&self, k: u8) {
+        self.device.with_netlink(async |h| {
+            let i = index(&h, &format!("d{k}")).await;
+            delete(&h, i, device4(k)).await;
+        });
+    }
+
+    /// Gives it back, with the default route.
+    pub(crate) fn lease(&self, k: u8) {
+        self.device.with_netlink(async |h| {
+            let i = index(&h, &format!("d{k}")).await;
+            address(&h, &format!("d{k}"), device4(k), 30).await;
+            default4(&h, k, i, Ipv4Addr::new(10, 77, k, 1)).await;
         });
     }
 
@@ -112,6 +130,27 @@ impl World {
                 }
             }
         });
+    }
+}
+
+/// The IPv4 default route of access `k`.
+async fn default4(h: &Handle, k: u8, i: u32, gateway: Ipv4Addr) {
+    let route = RouteMessageBuilder::<Ipv4Addr>::new()
+        .gateway(gateway)
+        .output_interface(i)
+        .priority(u32::from(k));
+    let add = h.route().add(route.build()).replace();
+    add.execute().await.expect("add a route");
+}
+
+/// Deletes an IPv4 address of interface `i`.
+async fn delete(h: &Handle, i: u32, gone: IpAddr) {
+    let all = h.address().get().set_link_index_filter(i).execute();
+    let all: Vec<AddressMessage> = all.try_collect().await.expect("list addresses");
+    let gone = AddressAttribute::Local(gone);
+    for a in all.into_iter().filter(|a| a.attributes.contains(&gone)) {
+        let deleted = h.address().del(a).execute().await;
+        deleted.expect("delete an address");
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use braid_core::Time;
 use braid_mptcp::buffers::Wide;
+use braid_mptcp::diag::Diag;
 use braid_mptcp::manage::diff::{Op, take_back};
 use braid_mptcp::manage::missing::Paths;
 use braid_mptcp::manage::{Plan, plan, plan_once};
@@ -93,7 +94,8 @@ impl Manager {
         }
     }
 
-    /// Takes back everything that is ours.
+    /// Takes back everything that is ours. What live connections need stays, and is said;
+    /// the next daemon takes it over.
     pub(in super::super) async fn take_back(&mut self) -> Result<(), DaemonError> {
         if self.kernel.pm.is_none() {
             return Ok(());
@@ -107,8 +109,25 @@ impl Manager {
             owned: all.owned,
             ..Plan::default()
         };
+        // Where that cannot be told, all may be in use.
+        let used = match Diag::open().and_then(|mut d| d.addresses_in_use()) {
+            Ok(used) => used,
+            Err(_) => view.addresses.iter().map(|a| a.address).collect(),
+        };
+        let stay = view
+            .endpoints
+            .iter()
+            .filter(|e| all.owned.contains(&e.id) && used.contains(&e.address));
+        let stay: Vec<String> = stay.map(|e| e.address.to_string()).collect();
+        if !stay.is_empty() {
+            eprintln!(
+                "braid: connections go on over {}, whose endpoints, rules and routes stay\n  \
+                 to take them over: begin a daemon here; to end both: ip mptcp endpoint flush",
+                stay.join(", ")
+            );
+        }
         let mut refused = Ok(());
-        for op in take_back(&view, &all) {
+        for op in take_back(&view, &all, &used) {
             if let Err(e) = self.kernel.apply(&op).await {
                 refused = refused.and(Err(e));
             }

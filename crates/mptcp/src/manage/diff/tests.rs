@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::super::memory::Memory;
 use super::super::plan::testing::{access, settings};
-use super::super::plan::{Condition, Mesh, Settings, plan};
+use super::super::plan::{Condition, Mesh, Settings, Use, plan};
 use super::super::view::*;
 use super::*;
 use model::*;
@@ -144,7 +144,7 @@ fn take_down(view: &mut View, k: u8) {
 
 proptest! {
     #[test]
-    fn it_converges_from_any_state_and_leaves_others_alone(w in world()) {
+    fn it_converges_from_any_state_and_leaves_others_alone(w in world(), used: bool) {
         let (s, mut view, conditions) = build(&w);
         let mut memory = Memory::default();
         let foreign = |v: &View| -> Vec<Endpoint> {
@@ -176,11 +176,27 @@ proptest! {
         for u in p.uses.iter().filter(|u| u.address.is_ipv4()) {
             prop_assert!(u.routed, "{u:?}: the route was not restored");
         }
-        // And away with it.
+        // And away with it; what connections need later.
         let p = plan(&s, &view, &memory, &conditions);
-        for op in take_back(&view.clone(), &p) {
+        let used: BTreeSet<_> = p.uses.iter().map(|u| u.address).filter(|_| used).collect();
+        let all = view.clone();
+        for op in take_back(&all, &p, &used) {
             apply(&mut view, &op);
         }
+        let on_used = |u: &&Use| used.contains(&u.address);
+        for u in p.uses.iter().filter(on_used) {
+            let of = |e: &&Endpoint| e.address == u.address;
+            prop_assert!(all.endpoints.iter().filter(of).eq(view.endpoints.iter().filter(of)));
+            let of = |r: &&SourceRule| r.source.addr() == u.address;
+            prop_assert!(all.rules.iter().filter(of).eq(view.rules.iter().filter(of)));
+            let of = |r: &&DefaultRoute| r.ifindex == u.ifindex;
+            prop_assert!(all.routes.iter().filter(of).eq(view.routes.iter().filter(of)));
+        }
+        for op in take_back(&view.clone(), &p, &BTreeSet::new()) {
+            apply(&mut view, &op);
+        }
+        let ours = |e: &&Endpoint| p.owned.contains(&e.id);
+        prop_assert_eq!(view.endpoints.iter().find(ours), None);
         prop_assert!(view.routes.iter().all(|r| r.protocol != PROTOCOL));
         prop_assert!(view.rules.iter().all(|r| !r.is_ours()));
         prop_assert_eq!(foreign(&before), foreign(&view));
