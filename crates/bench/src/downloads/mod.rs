@@ -96,6 +96,8 @@ fn remedies(sets: &IndexMap<&str, Set>) -> Option<Comparison> {
             row.push(format!("{goodput}, {of_all}"));
         }
         head.push((*name).to_owned());
+        rows.values_mut()
+            .for_each(|row| row.resize(head.len() - 2, String::new()));
     }
     let row = |((engine, interfaces), cells): ((String, String), Vec<String>)| {
         [vec![engine, interfaces], cells].concat()
