@@ -289,6 +289,26 @@ fn what_cannot_be_is_said_at_once() {
             "unknown congestion control \"vegas\"",
         ),
         (
+            "forward",
+            "send_window = 65535\nforward",
+            "expected bytes, 65536 or more",
+        ),
+        (
+            "forward",
+            "lane = \"stream\"\nsend_window = 65536\nforward",
+            "only the datagram lane has this",
+        ),
+        (
+            "forward",
+            "lane = \"stream\"\nacks = \"in-turn\"\nforward",
+            "only the datagram lane has this",
+        ),
+        (
+            "forward",
+            "acks = \"slowest\"\nforward",
+            "unknown variant `slowest`",
+        ),
+        (
             "interface = \"d1\"",
             "interface = \"d*\"",
             "give its whole name",

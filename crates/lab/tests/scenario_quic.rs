@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use braid_core::api::Lane;
+use braid_core::api::{Acks, Lane};
 use braid_lab::scenario::{Engine, Overrides, Scenario};
 
 fn parse(engine: &str, keys: &str) -> Result<Scenario, String> {
@@ -25,17 +25,27 @@ fn keys_are_read() {
     let (plain, all) = (
         of(""),
         of(
-            "lane = \"datagram\"\nreinject = false\nresume = false\nexpect = 0.5\nexpect_error_db = 3",
+            "lane = \"datagram\"\nreinject = false\nresume = false\nexpect = 0.5\n\
+             expect_error_db = 3\nacks = \"in-turn\"\nsend_window = \"1.25 MB\"",
         ),
     );
     let engine = |lane, reinject, resume| Engine::Mpquic {
         lane,
         reinject,
         resume,
+        acks: Acks::Fastest,
+        send_window: None,
     };
     assert_eq!(plain.engine, engine(Lane::Datagram, true, true));
     assert_eq!(plain.expect, None);
-    assert_eq!(all.engine, engine(Lane::Datagram, false, false));
+    let others = Engine::Mpquic {
+        lane: Lane::Datagram,
+        reinject: false,
+        resume: false,
+        acks: Acks::InTurn,
+        send_window: Some(1_250_000),
+    };
+    assert_eq!(all.engine, others);
     let expect = all.expect.unwrap();
     assert_eq!((expect.factor, expect.error_db), (0.5, 3.0));
     let stream = of("lane = \"stream\"");
@@ -46,6 +56,27 @@ fn keys_are_read() {
 fn what_cannot_be_is_refused_with_the_reason() {
     for (engine, keys, why) in [
         ("mpquic", "lane = \"fast\"", "unknown lane \"fast\""),
+        (
+            "mpquic",
+            "acks = \"slowest\"",
+            "unknown way of acknowledgements \"slowest\"",
+        ),
+        ("mpquic", "send_window = \"1 kB\"", "65536 B or more"),
+        (
+            "mpquic",
+            "lane = \"stream\"\nacks = \"in-turn\"",
+            "only the datagram lane",
+        ),
+        (
+            "mpquic",
+            "lane = \"stream\"\nsend_window = \"1 MB\"",
+            "only the datagram lane",
+        ),
+        (
+            "mptcp",
+            "send_window = \"1 MB\"",
+            "only engine = \"mpquic\"",
+        ),
         ("mpquic", "expect = 0", "a factor above 0"),
         ("mpquic", "expect = 101", "a factor above 0"),
         ("mpquic", "expect_error_db = 3", "needs `expect`"),

@@ -16,7 +16,7 @@ use crate::access::{self, Access};
 use crate::admission::{Verdict, admit};
 use crate::congestion::{self, Inner, Shared};
 use crate::connection::{Connection, Event, Outgoing, Parts};
-use crate::steering::{Lane, Steering};
+use crate::steering::{Acks, Lane, Steering};
 use crate::{Error, transport};
 
 /// Answers that wait to be sent, at most; whoever is answered so asks again.
@@ -34,6 +34,11 @@ pub struct Options {
     /// A path that takes the place of another one of its access begins with half of what
     /// that carried (careful resume), and not with ten packets.
     pub resume: bool,
+    /// Where acknowledgements of the datagram lane leave.
+    pub acks: Acks,
+    /// Bytes of one stream of the datagram lane that are sent beyond the first that is not
+    /// acknowledged, at most; none: as many as the peer has room for (16 MiB).
+    pub send_window: Option<u64>,
     /// At the proxy: what a device says of its accesses ([`Access::expected`]) is believed,
     /// and may fill a queue for a round trip. For devices that are known.
     pub heed: bool,
@@ -41,6 +46,12 @@ pub struct Options {
     /// nothing of their sessions (stateless reset, RFC 9000 10.3). Known to it alone and
     /// the same after each start; none: they find out after a while.
     pub reset_key: Option<[u8; 32]>,
+}
+
+impl Options {
+    /// The least [`Options::send_window`] that makes sense, bytes: with less a fast access
+    /// waits for its own acknowledgements.
+    pub const LEAST_SEND_WINDOW: u64 = 64 * 1024;
 }
 
 impl Default for Options {
@@ -51,6 +62,8 @@ impl Default for Options {
             steering: Steering::default(),
             congestion_control: "cubic".to_owned(),
             resume: true,
+            acks: Acks::default(),
+            send_window: None,
             heed: true,
             reset_key: None,
         }
@@ -175,11 +188,8 @@ impl Host {
             handle,
             quic,
             shared,
-            lane: options.lane,
             scheduler,
-            reinject: options.steering.reinject,
-            resume: options.resume,
-            heed: options.heed,
+            options: options.clone(),
             accesses,
             first: Some(first),
             now,
@@ -283,11 +293,8 @@ impl Host {
                     handle,
                     quic,
                     shared,
-                    lane: l.options.lane,
                     scheduler,
-                    reinject: l.options.steering.reinject,
-                    resume: l.options.resume,
-                    heed: l.options.heed,
+                    options: l.options.clone(),
                     accesses: l.accesses.clone(),
                     first: None,
                     now,

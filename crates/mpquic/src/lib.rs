@@ -30,7 +30,7 @@ pub use error::Error;
 pub use host::{Host, Options};
 pub use net::{Device, PathChange, Proxy, Session, Stream};
 pub use noq_proto::{ClientConfig, ServerConfig};
-pub use steering::{Lane, Steering};
+pub use steering::{Acks, Lane, Steering};
 
 /// Packet schedulers, and what it takes to write one.
 pub mod sched {

@@ -47,6 +47,30 @@ impl WrrMode {
     }
 }
 
+/// Where acknowledgements of Multipath QUIC's datagram lane leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Acks {
+    /// On the path of the least round-trip time.
+    #[default]
+    Fastest,
+    /// On each path in its turn, as when each path acknowledges for itself.
+    InTurn,
+}
+
+impl Acks {
+    /// Every one.
+    pub const ALL: [Self; 2] = [Self::Fastest, Self::InTurn];
+
+    /// The word that scenarios and configurations use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fastest => "fastest",
+            Self::InTurn => "in-turn",
+        }
+    }
+}
+
 /// What carries the data of Multipath QUIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

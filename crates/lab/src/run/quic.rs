@@ -57,11 +57,15 @@ pub(super) fn section(keys: &Keys, case: &Case, topology: &Topology, role: Role)
         lane,
         reinject,
         resume,
+        acks,
+        send_window,
     } = &case.engine
     {
         all["resume"] = json!(resume);
         all["lane"] = json!(lane);
         all["reinject"] = json!(reinject);
+        all["acks"] = json!(acks);
+        all["send_window"] = json!(send_window);
     }
     let service = topology.service;
     match role {

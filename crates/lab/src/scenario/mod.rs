@@ -24,7 +24,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use braid_core::api::{Lane, WrrMode};
+use braid_core::api::{Acks, Lane, WrrMode};
 use braid_core::{AccessKind, Rate};
 use braid_radio::model::wifi::WifiSpec;
 use braid_radio::model::{LinkChange, LinkSpec, RateSpec};
@@ -185,6 +185,11 @@ pub enum Engine {
         reinject: bool,
         /// Whether a path that replaces another begins with half of what that carried.
         resume: bool,
+        /// Where acknowledgements leave (datagram lane).
+        acks: Acks,
+        /// Bytes of a stream under way, at most, if not what the receiver has room for
+        /// (datagram lane).
+        send_window: Option<u64>,
     },
 }
 

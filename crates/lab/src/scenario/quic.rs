@@ -1,7 +1,7 @@
 //! The keys of a case with `engine = "mpquic"`.
 
-use braid_core::api::{Lane, WrrMode};
-use braid_mpquic::{Error, Steering, congestion};
+use braid_core::api::{Acks, Lane, WrrMode};
+use braid_mpquic::{Error, Options, Steering, congestion};
 use serde_spanned::Spanned;
 
 use super::build::unknown;
@@ -25,15 +25,7 @@ pub(super) fn engine(raw: &RawCase) -> Result<Engine, Problem> {
         ));
     }
     minrtt_keys(raw, "only the kernel's \"minrtt\" has this")?;
-    let lane = match &raw.lane {
-        Some(given) => {
-            let found = Lane::ALL
-                .into_iter()
-                .find(|l| l.as_str() == given.get_ref());
-            found.ok_or_else(|| unknown(given, "lane", Lane::ALL.map(Lane::as_str)))?
-        }
-        None => Lane::default(),
-    };
+    let lane = word(&raw.lane, "lane", Lane::ALL, Lane::as_str)?;
     if let Some(cc) = &raw.cc
         && !congestion::names().any(|n| n == cc.get_ref())
     {
@@ -75,6 +67,11 @@ pub(super) fn engine(raw: &RawCase) -> Result<Engine, Problem> {
             "only on the datagram lane the proxy is told what the device expects",
         ));
     }
+    let acks = raw.acks.as_ref().map(Spanned::span);
+    let window = raw.send_window.as_ref().map(Spanned::span);
+    if let Some(span) = acks.or(window).filter(|_| lane == Lane::Stream) {
+        return Err(Problem::at(span, "only the datagram lane has this"));
+    }
     let reinject = raw.reinject.as_ref();
     if let Some(given) = reinject.filter(|r| *r.get_ref() && lane == Lane::Stream) {
         return Err(Problem::at(
@@ -86,7 +83,38 @@ pub(super) fn engine(raw: &RawCase) -> Result<Engine, Problem> {
         lane,
         reinject: reinject.map_or(lane == Lane::Datagram, |r| *r.get_ref()),
         resume: raw.resume.as_ref().is_none_or(|r| *r.get_ref()),
+        acks: word(
+            &raw.acks,
+            "way of acknowledgements",
+            Acks::ALL,
+            Acks::as_str,
+        )?,
+        send_window: send_window(raw)?,
     })
+}
+
+/// One of the words that there are.
+fn word<T: Copy + Default, const N: usize>(
+    given: &Option<Spanned<String>>,
+    what: &str,
+    all: [T; N],
+    as_str: impl Fn(T) -> &'static str,
+) -> Result<T, Problem> {
+    let Some(given) = given else {
+        return Ok(T::default());
+    };
+    let found = all.into_iter().find(|t| as_str(*t) == given.get_ref());
+    found.ok_or_else(|| unknown(given, what, all.map(as_str)))
+}
+
+fn send_window(raw: &RawCase) -> Result<Option<u64>, Problem> {
+    match &raw.send_window {
+        Some(given) if given.get_ref().0.0 < Options::LEAST_SEND_WINDOW => {
+            let what = format!("expected {} B or more", Options::LEAST_SEND_WINDOW);
+            Err(Problem::at(given.span(), what))
+        }
+        given => Ok(given.as_ref().map(|w| w.get_ref().0.0)),
+    }
 }
 
 /// What the device expects of its accesses.
@@ -124,7 +152,9 @@ pub(super) fn none(raw: &RawCase) -> Result<(), Problem> {
     let expect = raw.expect.as_ref().or(raw.expect_error_db.as_ref());
     let expect = expect.map(Spanned::span);
     let own = [&raw.reinject, &raw.resume].map(|key| key.as_ref().map(Spanned::span));
-    let own = own.into_iter().flatten();
+    let acks = raw.acks.as_ref().map(Spanned::span);
+    let window = raw.send_window.as_ref().map(Spanned::span);
+    let own = own.into_iter().chain([acks, window]).flatten();
     match lane.into_iter().chain(expect).chain(own).next() {
         Some(span) => Err(Problem::at(span, "only engine = \"mpquic\" has this")),
         None => Ok(()),

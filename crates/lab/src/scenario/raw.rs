@@ -274,6 +274,8 @@ pub(super) struct RawCase {
     pub(super) lane: Option<Spanned<String>>,
     pub(super) reinject: Option<Spanned<bool>>,
     pub(super) resume: Option<Spanned<bool>>,
+    pub(super) acks: Option<Spanned<String>>,
+    pub(super) send_window: Option<Spanned<Text<Size>>>,
     pub(super) expect: Option<Spanned<f64>>,
     pub(super) expect_error_db: Option<Spanned<f64>>,
     pub(super) cc: Option<Spanned<String>>,

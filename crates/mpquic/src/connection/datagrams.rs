@@ -14,6 +14,7 @@ use super::own::Own;
 use super::paths::Path;
 use super::transmit::{BURST, Open, burst};
 use crate::lane::{self, LaneError, Piece, What};
+use crate::steering::Acks;
 use crate::transport;
 
 /// What the library counts of an empty queue, and less than one datagram.
@@ -35,6 +36,9 @@ pub(super) struct Outbox {
     /// Those only acknowledge.
     exempt: bool,
     pub(super) own: Own,
+    /// On which path acknowledgements leave.
+    on: Acks,
+    turn: usize,
     /// When an acknowledgement was sent on two paths last.
     copied: Option<Instant>,
     /// What was sent again last, and where it is.
@@ -42,6 +46,13 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
+    pub(super) fn new(on: Acks) -> Self {
+        Self {
+            on,
+            ..Self::default()
+        }
+    }
+
     /// Before anything else, and whatever the windows say, on each of these paths.
     pub(super) fn first(&mut self, numbers: &[u32], data: &Bytes) {
         for number in numbers {
@@ -199,7 +210,7 @@ impl Connection {
         room.is_some_and(|room| self.acknowledge(room, now))
     }
 
-    /// On the fastest path, and now and then on the next before it: who only acknowledges does
+    /// On the fastest path ([`Acks`]), and now and then on the next before it: who only acknowledges does
     /// not notice that a path is dead, and QUIC's own acknowledgements go with the first.
     fn acknowledge(&mut self, room: usize, now: Instant) -> bool {
         let Some(lane) = self.lane.as_mut().filter(|l| l.ack_due(now)) else {
@@ -216,6 +227,11 @@ impl Connection {
         // On a backup nothing leaves as long as there is another.
         let others = paths.iter().filter(|(v, _)| !v.backup).count();
         paths.truncate(others.max(1));
+        if self.outbox.on == Acks::InTurn && !paths.is_empty() {
+            self.outbox.turn += 1;
+            let n = paths.len();
+            paths.rotate_left(self.outbox.turn % n);
+        }
         let copied = self.outbox.copied;
         let again = copied.is_none_or(|t| now >= t + COPY_EVERY);
         paths.truncate(if again { 2 } else { 1 });

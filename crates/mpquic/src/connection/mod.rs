@@ -29,6 +29,7 @@ use noq_proto::{
 use crate::Error;
 use crate::access::{self, Access, AccessChange};
 use crate::congestion::{Saved, Shared};
+use crate::host::Options;
 use crate::lane::{self, Expectation, LaneError};
 use crate::steering::{Lane, Steering};
 use datagrams::Outbox;
@@ -122,11 +123,8 @@ pub(crate) struct Parts {
     pub(crate) handle: ConnectionHandle,
     pub(crate) quic: noq_proto::Connection,
     pub(crate) shared: Shared,
-    pub(crate) lane: Lane,
     pub(crate) scheduler: Box<dyn Scheduler>,
-    pub(crate) reinject: bool,
-    pub(crate) resume: bool,
-    pub(crate) heed: bool,
+    pub(crate) options: Options,
     pub(crate) accesses: Vec<Access>,
     pub(crate) first: Option<usize>,
     pub(crate) now: Instant,
@@ -134,23 +132,29 @@ pub(crate) struct Parts {
 
 impl Connection {
     pub(crate) fn new(p: Parts) -> Self {
+        let lane = || {
+            let mut lane = Box::new(lane::Lane::new(p.now));
+            let window = p.options.send_window;
+            window.into_iter().for_each(|w| lane.limit(w));
+            lane
+        };
         let opening: Vec<_> = p.accesses.iter().map(|_| Opening::default()).collect();
         let mut connection = Self {
             handle: p.handle,
             quic: p.quic,
             shared: p.shared,
-            lane: (p.lane == Lane::Datagram).then(|| Box::new(lane::Lane::new(p.now))),
-            outbox: Outbox::default(),
+            lane: (p.options.lane == Lane::Datagram).then(lane),
+            outbox: Outbox::new(p.options.acks),
             scheduler: p.scheduler,
-            reinject: p.reinject,
+            reinject: p.options.steering.reinject,
             accesses: p.accesses,
             first: p.first,
             paths: Vec::new(),
             numbers: 0,
             full: vec![false; opening.len()],
             saved: vec![None; opening.len()],
-            resumes: p.resume,
-            heeds: p.heed,
+            resumes: p.options.resume,
+            heeds: p.options.heed,
             expected: BTreeMap::new(),
             opening,
             views: Vec::new(),

@@ -104,6 +104,11 @@ impl Lane {
         }
     }
 
+    /// Has at most so many bytes of each channel under way that begins afterwards.
+    pub(crate) fn limit(&mut self, bytes: u64) {
+        self.outgoing.span = bytes;
+    }
+
     /// Sends data on a channel. Each end numbers its own, upwards: a number that was passed
     /// over by thousands is not used any more. Returns how many bytes were taken: fewer
     /// where its buffer is full, none where the channel has ended.

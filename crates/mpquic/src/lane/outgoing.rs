@@ -55,6 +55,8 @@ pub(super) struct Outgoing {
     sent: u64,
     acked: u64,
     most: u64,
+    /// Of each stream, this many may be under way.
+    pub(super) span: u64,
     messages: Messages,
     /// Pieces that were lost, in order.
     again: BTreeSet<Piece>,
@@ -72,6 +74,7 @@ impl Default for Outgoing {
             sent: 0,
             acked: 0,
             most: ALL_WINDOW,
+            span: u64::MAX,
             messages: Messages::default(),
             again: BTreeSet::new(),
             again_bytes: 0,
@@ -102,8 +105,10 @@ impl Outgoing {
         if self.over.contains(channel) {
             return None;
         }
+        let span = self.span;
         let new = || Stream {
             most: window,
+            span,
             ..Stream::default()
         };
         Some(self.streams.entry(channel).or_insert_with(new))
@@ -153,7 +158,7 @@ impl Outgoing {
 
     /// Bytes from the first that is not acknowledged to the last that the peer takes.
     pub(super) fn window(&self) -> u64 {
-        let of = |s: &Stream| s.most.saturating_sub(s.base);
+        let of = |s: &Stream| s.most.saturating_sub(s.base).min(s.span);
         let one = self.streams.values().map(of).max().unwrap_or(u64::MAX);
         one.min(self.most - self.acked)
     }

@@ -19,6 +19,8 @@ pub(super) struct Stream {
     pub(super) acked: RangeSet<u64>,
     /// The peer takes bytes below this.
     pub(super) most: u64,
+    /// This end sends as many bytes beyond the first that is not acknowledged.
+    pub(super) span: u64,
     pub(super) finished: bool,
     pub(super) fin_sent: bool,
     pub(super) fin_acked: bool,
@@ -27,7 +29,8 @@ pub(super) struct Stream {
 impl Stream {
     /// Bytes that may be sent for the first time.
     pub(super) fn fresh(&self) -> u64 {
-        self.end.min(self.most).saturating_sub(self.next)
+        let most = self.most.min(self.base.saturating_add(self.span));
+        self.end.min(most).saturating_sub(self.next)
     }
 
     pub(super) fn wants_fin(&self) -> bool {

@@ -7,7 +7,7 @@ use super::app::App;
 use super::script::What;
 use super::shares::{link, options, radio};
 use super::world::{Radio, World, at};
-use crate::Lane;
+use crate::{Acks, Lane, Options};
 
 fn cells(n: usize) -> Vec<Radio> {
     vec![radio(111.0, 38.5, 100); n]
@@ -46,6 +46,39 @@ fn after_a_handover(resume: bool) -> u64 {
     world.run(at(4550));
     assert_eq!(world.app.wrong, None);
     world.sent_bytes[0][0] - before
+}
+
+/// Seconds that 20 MB over two cells take.
+fn seconds(change: impl FnOnce(&mut Options)) -> f64 {
+    let mut options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, "cubic");
+    change(&mut options);
+    let app = App::new(20_000_000);
+    let mut world = World::new(1, &cells(2), &options, &[1.0, 1.0], vec![], app);
+    world.run(at(60_000));
+    assert_eq!(world.app.wrong, None);
+    assert!(world.app.done());
+    world.now().as_secs_f64()
+}
+
+/// 1 MB in 77 ms are 104 Mbit/s, of 222.
+#[test]
+fn no_more_is_under_way_than_the_send_window() {
+    let (all, little) = (
+        seconds(|_| {}),
+        seconds(|o| o.send_window = Some(1_000_000)),
+    );
+    assert!(little > 20e6 * 8.0 / 104e6, "{all} {little}");
+    assert!(little < 2.5 && all < little, "{all} {little}");
+}
+
+#[test]
+fn acknowledgements_may_leave_on_all_paths_in_turn() {
+    let (fastest, turns) = (seconds(|_| {}), seconds(|o| o.acks = Acks::InTurn));
+    // Both cells are alike, but for the order in which acknowledgements arrive.
+    assert!(
+        fastest != turns && turns < fastest * 1.2,
+        "{fastest} {turns}"
+    );
 }
 
 #[test]

@@ -101,9 +101,7 @@ fn world(seed: u64) -> World {
             reinject: d.below(2) == 0,
         },
         congestion_control: CONTROLS[d.below(CONTROLS.len())].to_owned(),
-        resume: true,
-        heed: true,
-        reset_key: None,
+        ..Options::default()
     };
     let weights: Vec<f64> = (0..n).map(|_| d.log(0.01, 100.0)).collect();
     let total = d.log(1e3, 1e6) as u64;

@@ -62,9 +62,7 @@ pub(super) fn options(lane: Lane, scheduler: &str, wrr_mode: WrrMode, cc: &str) 
             reinject: false,
         },
         congestion_control: cc.to_owned(),
-        resume: true,
-        heed: true,
-        reset_key: None,
+        ..Options::default()
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use braid_core::api::{Role, SchedulerChange, WrrMode};
 use braid_mpquic::tls::Pin;
-use braid_mpquic::{Lane, Steering, congestion};
+use braid_mpquic::{Acks, Lane, Options, Steering, congestion};
 use ipnet::IpNet;
 use serde::Deserialize;
 
@@ -29,6 +29,10 @@ pub struct Quic {
     pub reinject: bool,
     /// A path that replaces another begins with half of what that carried.
     pub resume: bool,
+    /// Where acknowledgements leave (datagram lane).
+    pub acks: Acks,
+    /// Bytes of a stream under way, at most (datagram lane).
+    pub send_window: Option<u64>,
     /// Who this end is.
     pub identity: Files,
     /// The proxy's name in its certificate.
@@ -96,6 +100,8 @@ pub(super) struct RawQuic {
     cc: String,
     reinject: bool,
     resume: bool,
+    acks: Acks,
+    send_window: Option<u64>,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
     name: String,
@@ -114,6 +120,8 @@ impl Default for RawQuic {
             cc: "cubic".to_owned(),
             reinject: true,
             resume: true,
+            acks: Acks::default(),
+            send_window: None,
             certificate: None,
             key: None,
             name: "braid".to_owned(),
@@ -135,6 +143,22 @@ pub(super) fn check(raw: RawQuic, role: Role) -> Result<Quic, Problem> {
         let known: Vec<_> = congestion::names().collect();
         let what = format!("unknown congestion control \"{}\": there are", raw.cc);
         return Err(at("cc", format!("{what} {}", known.join(", "))));
+    }
+    if raw
+        .send_window
+        .is_some_and(|w| w < Options::LEAST_SEND_WINDOW)
+    {
+        let what = format!("expected bytes, {} or more", Options::LEAST_SEND_WINDOW);
+        return Err(at("send_window", what));
+    }
+    let of_datagrams = [
+        ("acks", raw.acks != Acks::default()),
+        ("send_window", raw.send_window.is_some()),
+    ];
+    if let Some((key, _)) = of_datagrams.iter().find(|(_, given)| *given)
+        && raw.lane == Lane::Stream
+    {
+        return Err(at(key, "only the datagram lane has this".to_owned()));
     }
     let device = role == Role::Device;
     if device && !raw.allow.is_empty() {
@@ -179,6 +203,8 @@ pub(super) fn check(raw: RawQuic, role: Role) -> Result<Quic, Problem> {
         cc: raw.cc,
         reinject: raw.reinject,
         resume: raw.resume,
+        acks: raw.acks,
+        send_window: raw.send_window,
         identity,
         name: raw.name,
         forward: raw.forward,

@@ -106,6 +106,8 @@ impl State {
             steering: lock(&self.steered).steering.clone(),
             congestion_control: self.quic.cc.clone(),
             resume: self.quic.resume,
+            acks: self.quic.acks,
+            send_window: self.quic.send_window,
             heed: self.quic.trust != Who::Anyone,
             reset_key: None,
         }
