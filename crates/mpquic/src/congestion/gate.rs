@@ -36,29 +36,37 @@ pub(crate) enum Inner {
     Coupled(&'static dyn braid_core::cc::Rule),
 }
 
+impl Gates {
+    /// A controller that knows nothing yet.
+    fn fresh(&self, slot: usize, now: Instant, mtu: u16) -> Box<dyn Controller> {
+        match &self.inner {
+            Inner::Library(factory) => Arc::clone(factory).build(now, mtu),
+            Inner::Coupled(rule) => {
+                let shared = self.shared.clone();
+                Box::new(Coupled::new(*rule, shared, slot, now, mtu))
+            }
+        }
+    }
+}
+
 impl ControllerFactory for Gates {
     fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {
         let mtu64 = u64::from(mtu);
-        let (slot, inner): (usize, Box<dyn Controller>) = match &self.inner {
-            Inner::Library(factory) => {
-                let inner = Arc::clone(factory).build(now, mtu);
-                (self.shared.add(inner.window(), mtu64), inner)
-            }
-            Inner::Coupled(rule) => {
-                let slot = self.shared.add(Coupled::INITIAL_PACKETS * mtu64, mtu64);
-                let shared = self.shared.clone();
-                (slot, Box::new(Coupled::new(*rule, shared, slot, now, mtu)))
-            }
-        };
+        let slot = self.shared.add(Coupled::INITIAL_PACKETS * mtu64, mtu64);
+        let inner = self.fresh(slot, now, mtu);
         let end = Arc::new(End {
             shared: self.shared.clone(),
             slot,
         });
-        Box::new(Gate {
+        let gate = Gate {
             end,
+            gates: self,
             inner,
             retreat: None,
-        })
+            renewed: None,
+        };
+        gate.show();
+        Box::new(gate)
     }
 }
 
@@ -75,11 +83,22 @@ impl Drop for End {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Gate {
     end: Arc<End>,
+    gates: Arc<Gates>,
     inner: Box<dyn Controller>,
     retreat: Option<Retreat>,
+    /// When the controller began anew: what left before tells of the radio as it was.
+    renewed: Option<Instant>,
+}
+
+impl Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate")
+            .field("slot", &self.end.slot)
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Gate {
@@ -87,6 +106,17 @@ impl Gate {
     pub(crate) fn slot(controller: &dyn Controller) -> Option<usize> {
         let any = controller.clone_box().into_any();
         any.downcast::<Self>().ok().map(|gate| gate.end.slot)
+    }
+
+    /// Has another controller take over, where the path's radio has changed.
+    fn renew(&mut self, now: Instant) {
+        let slot = self.end.slot;
+        let due = |s: &mut super::Slot| std::mem::take(&mut s.anew).then_some(s.mtu);
+        if let Some(mtu) = self.end.shared.with(slot, due) {
+            self.inner = self.gates.fresh(slot, now, mtu as u16);
+            self.retreat = None;
+            self.renewed = Some(now);
+        }
     }
 
     fn show(&self) {
@@ -105,6 +135,7 @@ impl Controller for Gate {
     }
 
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, number: u64) {
+        self.renew(now);
         self.inner.on_packet_sent(now, bytes, number);
         let window = self.inner.window();
         self.end.shared.with(self.end.slot, |s| match s.exempt {
@@ -139,6 +170,7 @@ impl Controller for Gate {
         _app_limited: bool,
         rtt: &RttEstimator,
     ) {
+        self.renew(now);
         let idle = self.end.shared.with(self.end.slot, |s| {
             s.landed(number, bytes);
             (s.srtt, s.least_rtt) = (rtt.get(), rtt.min());
@@ -181,6 +213,9 @@ impl Controller for Gate {
         lost_bytes: u64,
         largest: u64,
     ) {
+        if self.renewed.is_some_and(|t| sent < t) {
+            return;
+        }
         let jump = self.end.shared.with(self.end.slot, |s| s.jump.take());
         if jump.is_some_and(|j| j.has_begun()) && !persistent {
             self.retreat = Some(Retreat::new(now));
@@ -247,8 +282,10 @@ impl Controller for Gate {
     fn clone_box(&self) -> Box<dyn Controller> {
         Box::new(Self {
             end: Arc::clone(&self.end),
+            gates: Arc::clone(&self.gates),
             inner: self.inner.clone_box(),
             retreat: self.retreat,
+            renewed: self.renewed,
         })
     }
 
@@ -285,5 +322,36 @@ mod tests {
         (0..1000).for_each(|n| gate.on_packet_lost(300, n, now));
         assert_eq!(gate.window(), window);
         assert_eq!(shared.with(0, |s| s.in_flight), 1200);
+    }
+
+    #[test]
+    fn what_left_before_the_radio_changed_tells_nothing_of_it() {
+        let (shared, now) = (Shared::default(), Instant::now());
+        let ms = Duration::from_millis;
+        for name in crate::congestion::names() {
+            let gates = Arc::new(Gates {
+                shared: shared.clone(),
+                inner: crate::congestion::inner(name).unwrap(),
+            });
+            let mut gate = gates.build(now, 1200);
+            let slot = Gate::slot(&*gate).unwrap();
+            let lost = |gate: &mut Box<dyn Controller>, sent, t| {
+                gate.on_congestion_event(now + ms(t), now + ms(sent), false, false, 1200, 9);
+            };
+            gate.on_packet_sent(now, 1200, 9);
+            lost(&mut gate, 0, 50);
+            shared.with(slot, |s| {
+                s.least_rtt = ms(40);
+                s.renew(20e6);
+            });
+            // Not before something leaves: the window is there at once.
+            assert_eq!(gate.window(), 400_000, "{name}");
+            gate.on_packet_sent(now + ms(60), 1200, 10);
+            lost(&mut gate, 55, 90);
+            assert_eq!(gate.window(), 400_000, "{name}");
+            assert!(shared.with(slot, |s| s.slow_start), "{name}");
+            lost(&mut gate, 60, 100);
+            assert!(gate.window() < 400_000, "{name}");
+        }
     }
 }

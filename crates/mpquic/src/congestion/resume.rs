@@ -87,6 +87,14 @@ impl Jump {
         })
     }
 
+    /// Or to what has been validated before.
+    pub(super) fn at_least(self, window: u64) -> Self {
+        Self {
+            window: self.window.max(window),
+            ..self
+        }
+    }
+
     /// There is more to send than the controller alone would let go soon.
     pub(super) fn begin(&mut self, now: Instant) {
         if !self.begun {

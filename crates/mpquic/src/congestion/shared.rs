@@ -50,6 +50,8 @@ pub(crate) struct Slot {
     pub(crate) slow_start: bool,
     /// A window above the controller's own, for its first round trips.
     pub(crate) jump: Option<Jump>,
+    /// The radio has changed: another controller is to take over.
+    pub(super) anew: bool,
     /// A window below the controller's own.
     pub(super) cap: Option<Cap>,
     /// When something was sent last in a jump with which the controller's own was full.
@@ -81,6 +83,7 @@ impl Slot {
             pacing: None,
             slow_start: true,
             jump: None,
+            anew: false,
             cap: None,
             filled: None,
             newest: None,
@@ -123,6 +126,27 @@ impl Slot {
             self.srtt = jump.rtt;
             self.jump = Some(jump);
         }
+    }
+
+    /// Begins anew on a path that could carry more by now, `rate` bytes per second, than its
+    /// window lets it: what it learned is of another radio (as RFC 9000 9.4 has it where a
+    /// path changes). What it had under way goes on, or a jump above it.
+    pub(crate) fn renew(&mut self, rate: f64) {
+        // Of the time without a queue: that which stands goes at the new rate.
+        let rtt = self.least_rtt;
+        let under_way = self.jump.is_some_and(|j| j.has_begun());
+        if under_way || self.own as f64 >= rate * rtt.as_secs_f64() {
+            return;
+        }
+        let Some(jump) = Jump::to(rate, rtt) else {
+            return;
+        };
+        let jump = jump.at_least(self.own);
+        self.anew = true;
+        self.cap = None;
+        (self.slow_start, self.lost) = (true, 0);
+        (self.window, self.srtt) = (jump.window, rtt);
+        self.jump = Some(jump);
     }
 
     /// A jump that was not made use of is none any more.
@@ -224,6 +248,20 @@ mod tests {
         slot.resume(to(4e6));
         slot.stay();
         assert_eq!(slot.window, 64 << 20);
+    }
+
+    #[test]
+    fn a_path_begins_anew_where_its_window_is_less_than_the_radio_carries() {
+        let ms = Duration::from_millis;
+        let slot = |own, rate| {
+            let mut slot = Slot::new(own, 1200);
+            (slot.lost, slot.least_rtt) = (9, ms(40));
+            slot.renew(rate);
+            (slot.anew, slot.window, slot.lost)
+        };
+        assert_eq!(slot(100_000, 10e6), (true, 200_000, 0));
+        assert_eq!(slot(300_000, 10e6), (true, 300_000, 0));
+        assert_eq!(slot(400_000, 10e6), (false, 400_000, 9));
     }
 
     #[test]

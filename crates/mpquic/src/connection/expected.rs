@@ -11,6 +11,11 @@ use crate::lane::Expectation;
 /// Words about paths that are not here yet, at most: as many as there are paths.
 const MOST: usize = 64;
 
+/// A path that has losses behind it begins anew when so many times as much is expected of it
+/// as since it began: less is what congestion control finds by itself, and errors of what a
+/// device measures.
+const RISE: f64 = 1.25;
+
 /// Bytes per second.
 fn bytes(rate: Rate) -> u64 {
     rate.as_bps() / 8
@@ -60,31 +65,45 @@ impl Connection {
         }
     }
 
-    /// What is expected of a path has changed: counts while the path is fresh.
+    /// What is expected of a path has changed: counts while the path is fresh, and later
+    /// where it rises.
     pub(super) fn expect_anew(&mut self, id: PathId) {
-        let path = self.paths.iter().find(|p| p.id == id);
-        let Some(slot) = path.filter(|p| p.established).map(|p| p.slot) else {
+        let rate = self.expected_rate(id);
+        let Some(path) = self.paths.iter_mut().find(|p| p.id == id) else {
             return;
         };
+        if !path.established {
+            return;
+        }
+        let rises = rate.zip(path.foreseen);
+        let rises = rises.is_some_and(|(now, least)| now as f64 >= RISE * least as f64);
+        let least = path.foreseen.filter(|_| !rises);
+        path.foreseen = rate.map(|now| least.map_or(now, |l| l.min(now)));
+        let slot = path.slot;
         let jump = self.expected_jump(id);
         let mut slots = self.shared.lock();
         let slot = &mut slots[slot];
-        match jump {
-            Some(jump) if slot.slow_start && slot.lost == 0 => slot.resume(jump),
+        match (jump, rate) {
+            (Some(jump), _) if slot.slow_start && slot.lost == 0 => slot.resume(jump),
+            (_, Some(rate)) if rises => slot.renew(rate as f64),
             _ => slot.stay(),
         }
     }
 
-    /// What a path begins with by that.
+    /// What a path begins with by what is expected of it.
     pub(super) fn expected_jump(&self, id: PathId) -> Option<Jump> {
+        Jump::to(self.expected_rate(id)? as f64, self.quic.rtt(id)?)
+    }
+
+    /// What is expected of a path that this end sends on, bytes per second.
+    pub(super) fn expected_rate(&self, id: PathId) -> Option<u64> {
         let path = self.paths.iter().find(|p| p.id == id)?;
         let own = path.access.and_then(|i| self.accesses[i].expected.up);
         let heard = |e: Expectation| (e.rate > 0).then_some(e.rate);
-        let rate = match self.is_client() {
+        match self.is_client() {
             true => own.map(bytes),
             false => path.expected.and_then(heard),
-        };
-        Jump::to(rate? as f64, self.quic.rtt(id)?)
+        }
     }
 
     /// The paths of an access.

@@ -47,6 +47,8 @@ pub(super) struct Path {
     pub(super) newest: Option<Instant>,
     /// What the peer says that it carries to there.
     pub(super) expected: Option<Expectation>,
+    /// The least that was expected of it since its controller began, bytes per second.
+    pub(super) foreseen: Option<u64>,
 }
 
 /// The opening of a path on an access.
@@ -105,6 +107,7 @@ impl Connection {
             said: Said::default(),
             newest: None,
             expected: self.expected.remove(&id),
+            foreseen: None,
         });
         if let Some(i) = access {
             self.tell_expected(i, false);
@@ -142,6 +145,9 @@ impl Connection {
         if let Some(slot) = before.filter(|p| p.established).map(|p| p.slot) {
             self.save(slot, access, now);
         }
+        let foreseen = self.expected_rate(id);
+        let path = self.paths.iter_mut().find(|p| p.id == id);
+        path.into_iter().for_each(|p| p.foreseen = foreseen);
         let carried = || {
             let saved = access
                 .filter(|_| self.resumes)

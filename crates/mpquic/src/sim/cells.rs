@@ -1,7 +1,11 @@
 //! Two cells of 111 Mbit/s, each with a round trip of 77 ms and a queue of 100 ms: windows
 //! overshoot, and thousands of packets are lost at a time.
 
+use std::time::Duration;
+
+use braid_core::Rate;
 use braid_core::api::WrrMode;
+use braid_radio::model::RateSpec;
 
 use super::app::App;
 use super::script::What;
@@ -50,10 +54,14 @@ fn after_a_handover(resume: bool) -> u64 {
 
 /// Seconds that 20 MB over two cells take.
 fn seconds(change: impl FnOnce(&mut Options)) -> f64 {
+    seconds_over(&cells(2), change)
+}
+
+fn seconds_over(cells: &[Radio], change: impl FnOnce(&mut Options)) -> f64 {
     let mut options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, "cubic");
     change(&mut options);
     let app = App::new(20_000_000);
-    let mut world = World::new(1, &cells(2), &options, &[1.0, 1.0], vec![], app);
+    let mut world = World::new(1, cells, &options, &[1.0, 1.0], vec![], app);
     world.run(at(60_000));
     assert_eq!(world.app.wrong, None);
     assert!(world.app.done());
@@ -73,12 +81,45 @@ fn no_more_is_under_way_than_the_send_window() {
 
 #[test]
 fn acknowledgements_may_leave_on_all_paths_in_turn() {
-    let (fastest, turns) = (seconds(|_| {}), seconds(|o| o.acks = Acks::InTurn));
-    // Both cells are alike, but for the order in which acknowledgements arrive.
+    let cells = [radio(111.0, 10.0, 50), radio(111.0, 80.0, 50)];
+    let fastest = seconds_over(&cells, |_| {});
+    let turns = seconds_over(&cells, |o| o.acks = Acks::InTurn);
+    // Every second acknowledgement is 70 ms late: windows open later.
     assert!(
-        fastest != turns && turns < fastest * 1.2,
+        turns > fastest * 1.02 && turns < fastest * 1.5,
         "{fastest} {turns}"
     );
+}
+
+/// Mbit/s over a cell of 111 Mbit/s in the second after three with a twentieth of that.
+fn after_a_fade(cc: &str, tell: bool) -> f64 {
+    let options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, cc);
+    let rates = [(0, 111), (1000, 5), (4000, 111)];
+    let mut cell = radio(111.0, 38.5, 100);
+    cell.down.rate = RateSpec::Steps {
+        points: rates
+            .map(|(ms, mbps)| (Duration::from_millis(ms), Rate::from_mbps(f64::from(mbps))))
+            .into(),
+        period: None,
+    };
+    let script = rates.map(|(ms, mbps)| (at(ms), 0, What::Expect(mbps)));
+    let script = script.into_iter().filter(|_| tell).collect();
+    let app = App::new(u64::MAX);
+    let mut world = World::new(1, &[cell], &options, &[1.0], script, app);
+    world.run(at(4000));
+    let before = world.app.received;
+    world.run(at(5000));
+    assert_eq!(world.app.wrong, None);
+    (world.app.received - before) as f64 * 8.0 / 1e6
+}
+
+#[test]
+fn a_path_begins_anew_when_more_is_expected_of_it() {
+    for cc in ["cubic", "reno", "lia", "olia", "bbr"] {
+        let (silent, told) = (after_a_fade(cc, false), after_a_fade(cc, true));
+        // A window of 5 Mbit/s opens by a packet in a round trip.
+        assert!(told > 70.0 && told > silent, "{cc}: {silent} {told}");
+    }
 }
 
 #[test]
