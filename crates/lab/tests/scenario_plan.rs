@@ -1,5 +1,6 @@
 //! Scenarios whose accesses follow a path plan.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -185,15 +186,41 @@ fn the_shipped_campaign_is_a_scenario() {
         ..Overrides::default()
     };
     let scenario = Scenario::parse(&text, Path::new("d.toml"), dir.path(), &overrides).unwrap();
-    let with = |engine: &str, scheduler: &str| {
-        let all = scenario.cases.iter();
-        let mine = all.filter(|c| c.engine.as_str() == engine && c.variant.as_deref() == Some("3"));
-        mine.filter(|c| c.scheduler.as_deref() == Some(scheduler))
-            .count()
+    let names: BTreeSet<&str> = scenario.cases.iter().map(|c| &*c.name).collect();
+    let has = |interfaces: &str, engine: &str, what: &str| {
+        let name = format!("{interfaces}: {engine}{what}");
+        assert!(names.contains(&*name), "{name}");
     };
-    for scheduler in ["rr", "wrr", "redundant", "blest", "ecf"] {
-        assert_eq!(with("mptcp", scheduler), 1, "{scheduler}");
-        assert_eq!(with("mpquic", scheduler), 1, "{scheduler}");
+    for interfaces in ["sp", "1", "2", "3", "4"] {
+        let controls = ["reno", "cubic", "cubic, expecting", "bbr"];
+        controls
+            .iter()
+            .for_each(|cc| has(interfaces, "MP-QUIC ", cc));
+        has(interfaces, "MPTCP", "");
+    }
+    // `minrtt` is what Multipath QUIC has without a word.
+    let both = [
+        "rr",
+        "wrr",
+        "redundant",
+        "active-standby",
+        "priority-based",
+        "blest",
+        "ecf",
+    ];
+    for interfaces in ["2", "3", "4"] {
+        both.iter().for_each(|s| has(interfaces, "MP-QUIC ", s));
+        both.iter().for_each(|s| has(interfaces, "MPTCP ", s));
+        has(interfaces, "MP-QUIC ", "smallest-delay");
+        has(interfaces, "MPTCP ", "minrtt");
+    }
+    for case in &scenario.cases {
+        let named = both.iter().find(|s| case.name.ends_with(&format!(" {s}")));
+        assert!(
+            named.is_none_or(|s| case.scheduler.as_deref() == Some(*s)),
+            "{}",
+            case.name
+        );
     }
 }
 

@@ -26,7 +26,7 @@ fn keys_are_read() {
         of(""),
         of(
             "lane = \"datagram\"\nreinject = false\nresume = false\nexpect = 0.5\n\
-             expect_error_db = 3\nacks = \"in-turn\"\nsend_window = \"1.25 MB\"",
+             expect_error_db = 3\nexpect_every = \"500 ms\"\nacks = \"in-turn\"\nsend_window = \"1.25 MB\"",
         ),
     );
     let engine = |lane, reinject, resume| Engine::Mpquic {
@@ -48,6 +48,7 @@ fn keys_are_read() {
     assert_eq!(all.engine, others);
     let expect = all.expect.unwrap();
     assert_eq!((expect.factor, expect.error_db), (0.5, 3.0));
+    assert_eq!(expect.every, Some(std::time::Duration::from_millis(500)));
     let stream = of("lane = \"stream\"");
     assert_eq!(stream.engine, engine(Lane::Stream, false, true));
 }
@@ -80,6 +81,12 @@ fn what_cannot_be_is_refused_with_the_reason() {
         ("mpquic", "expect = 0", "a factor above 0"),
         ("mpquic", "expect = 101", "a factor above 0"),
         ("mpquic", "expect_error_db = 3", "needs `expect`"),
+        ("mpquic", "expect_every = \"1 s\"", "needs `expect`"),
+        (
+            "mpquic",
+            "expect = 1\nexpect_every = \"10 ms\"",
+            "100ms or more",
+        ),
         ("mpquic", "expect = 1\nexpect_error_db = 21", "0 to 20 dB"),
         ("mptcp", "expect_error_db = 3", "only engine = \"mpquic\""),
         (

@@ -61,6 +61,8 @@ pub(super) struct Schedule {
     pub(super) weights: BTreeMap<String, f64>,
     /// Numbers of the addresses that accesses have now, where not the first.
     addresses: BTreeMap<String, u32>,
+    /// When the device looks next at what it expects of its accesses.
+    look: Option<Duration>,
 }
 
 impl Schedule {
@@ -74,6 +76,7 @@ impl Schedule {
             rows: Vec::new(),
             weights: case.weights.clone().unwrap_or_default(),
             addresses: BTreeMap::new(),
+            look: case.expect.and_then(|e| e.every),
         }
     }
 
@@ -105,6 +108,8 @@ impl Schedule {
             .events
             .get(self.done)
             .map_or(Time::MAX, |e| self.start + e.at);
+        let look = self.look.map_or(Time::MAX, |at| self.start + at);
+        let event = event.min(look);
         if self.watching().next().is_some() {
             event.min(now() + LOOK)
         } else {
@@ -133,7 +138,26 @@ impl Schedule {
             self.done += 1;
             self.apply(&event, topology, radio, ends).await?;
         }
+        while let Some(at) = self.look.filter(|at| self.start + *at <= t) {
+            let every = self.case.expect.and_then(|e| e.every);
+            self.look = every.map(|every| at + every);
+            self.expect_anew(at, ends).await?;
+        }
         self.watch(radio).await
+    }
+
+    /// Tells the device what to expect of the accesses that are there.
+    async fn expect_anew(&self, at: Duration, ends: &mut Ends) -> Result<()> {
+        for access in &self.case.accesses {
+            let gone = |o: &Outage| o.access == access.name && o.up.is_none();
+            if self.outages.iter().any(gone) {
+                continue;
+            }
+            if let Some(expected) = expected::of(&self.case, &access.name, at) {
+                ends.expect(&access.name, expected).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn apply(

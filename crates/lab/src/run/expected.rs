@@ -57,6 +57,7 @@ mod tests {
                 factor: 1.0,
                 error_db,
                 seed: 7,
+                every: None,
             };
             error(&expect, &format!("{n}"))
         };

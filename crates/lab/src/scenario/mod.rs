@@ -278,6 +278,9 @@ pub struct Expect {
     pub error_db: f64,
     /// Of the draws.
     pub seed: u64,
+    /// How often it looks, beside the start and when an access comes up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Duration>,
 }
 
 /// Changes that the command line makes to a scenario.

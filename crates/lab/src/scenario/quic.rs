@@ -1,5 +1,7 @@
 //! The keys of a case with `engine = "mpquic"`.
 
+use std::time::Duration;
+
 use braid_core::api::{Acks, Lane, WrrMode};
 use braid_mpquic::{Error, Options, Steering, congestion};
 use serde_spanned::Spanned;
@@ -9,6 +11,9 @@ use super::case::{minrtt_keys, wrr_mode};
 use super::diagnostic::Problem;
 use super::raw::RawCase;
 use super::{Engine, Expect, Traffic};
+
+/// A modem has a new measurement some ten times a second at most.
+const LEAST_LOOK: Duration = Duration::from_millis(100);
 
 /// The engine, after all that a case says about it has been checked.
 pub(super) fn engine(raw: &RawCase) -> Result<Engine, Problem> {
@@ -120,10 +125,12 @@ fn send_window(raw: &RawCase) -> Result<Option<u64>, Problem> {
 /// What the device expects of its accesses.
 pub(super) fn expect(raw: &RawCase, seed: u64) -> Result<Option<Expect>, Problem> {
     let Some(given) = &raw.expect else {
-        return match &raw.expect_error_db {
-            Some(error) => Err(Problem::at(
-                error.span(),
-                "an error of what the device expects needs `expect`",
+        let error = raw.expect_error_db.as_ref().map(Spanned::span);
+        let every = raw.expect_every.as_ref().map(Spanned::span);
+        return match error.or(every) {
+            Some(span) => Err(Problem::at(
+                span,
+                "this says how the device looks at what it expects: it needs `expect`",
             )),
             None => Ok(None),
         };
@@ -134,6 +141,11 @@ pub(super) fn expect(raw: &RawCase, seed: u64) -> Result<Option<Expect>, Problem
         return Err(Problem::at(given.span(), what));
     }
     let error_db = raw.expect_error_db.as_ref().map_or(0.0, |e| *e.get_ref());
+    let every = raw.expect_every.as_ref();
+    if let Some(given) = every.filter(|e| e.get_ref().0 < LEAST_LOOK) {
+        let what = format!("expected {LEAST_LOOK:?} or more");
+        return Err(Problem::at(given.span(), what));
+    }
     match &raw.expect_error_db {
         Some(error) if !(0.0..=20.0).contains(&error_db) => {
             Err(Problem::at(error.span(), "expected 0 to 20 dB"))
@@ -142,6 +154,7 @@ pub(super) fn expect(raw: &RawCase, seed: u64) -> Result<Option<Expect>, Problem
             factor,
             error_db,
             seed,
+            every: every.map(|e| e.get_ref().0),
         })),
     }
 }
@@ -150,7 +163,8 @@ pub(super) fn expect(raw: &RawCase, seed: u64) -> Result<Option<Expect>, Problem
 pub(super) fn none(raw: &RawCase) -> Result<(), Problem> {
     let lane = raw.lane.as_ref().map(Spanned::span);
     let expect = raw.expect.as_ref().or(raw.expect_error_db.as_ref());
-    let expect = expect.map(Spanned::span);
+    let every = raw.expect_every.as_ref().map(Spanned::span);
+    let expect = expect.map(Spanned::span).or(every);
     let own = [&raw.reinject, &raw.resume].map(|key| key.as_ref().map(Spanned::span));
     let acks = raw.acks.as_ref().map(Spanned::span);
     let window = raw.send_window.as_ref().map(Spanned::span);

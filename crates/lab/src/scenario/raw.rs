@@ -278,6 +278,7 @@ pub(super) struct RawCase {
     pub(super) send_window: Option<Spanned<Text<Size>>>,
     pub(super) expect: Option<Spanned<f64>>,
     pub(super) expect_error_db: Option<Spanned<f64>>,
+    pub(super) expect_every: Option<Spanned<Text<Duration>>>,
     pub(super) cc: Option<Spanned<String>>,
     pub(super) weights: Option<Spanned<Either<String, RawWeights>>>,
     pub(super) traffic: Spanned<RawTraffic>,
