@@ -35,7 +35,9 @@ pub(crate) struct CampaignArgs {
 }
 
 pub(crate) fn run(args: &CampaignArgs) -> Result<ExitCode> {
-    let campaign = Campaign::load(&args.file)?;
+    let braid =
+        std::env::current_exe().context("find the braid program, which each job is run by")?;
+    let campaign = Campaign::load(&args.file)?.run_by(&braid)?;
     if args.list {
         list(&campaign, args.json);
         return Ok(ExitCode::SUCCESS);
@@ -45,8 +47,7 @@ pub(crate) fn run(args: &CampaignArgs) -> Result<ExitCode> {
             Some(dir) => dir.clone(),
             None => PathBuf::from("out").join(&campaign.name),
         },
-        braid: std::env::current_exe()
-            .context("find the braid program, which each job is run by")?,
+        braid,
         workers: args.workers.map(usize::from),
     };
     if let Some(n) = args.job {

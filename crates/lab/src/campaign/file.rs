@@ -4,14 +4,17 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::Context;
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_spanned::Spanned;
+use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
 use super::job::{Job, What};
 use super::{axes, traces};
 use crate::error::LabError;
+use crate::run::guest_files;
 use crate::scenario::{Overrides, Problem, Source, Text};
 
 /// Jobs that one campaign may have: more is a slip of the pen.
@@ -87,6 +90,27 @@ impl Campaign {
         let dir = path.parent().unwrap_or(Path::new("."));
         Self::parse(&text, dir)
             .map_err(|p| LabError::BadInput(p.in_file(path.to_owned(), &text).to_string()))
+    }
+
+    /// Makes its jobs those of the program `braid`, and on the virtual clock of its guests:
+    /// what others measured is not taken for theirs.
+    ///
+    /// # Errors
+    /// [`LabError::Failed`]: one of these files cannot be read.
+    pub fn run_by(mut self, braid: &Path) -> Result<Self, LabError> {
+        let mut hash = Sha256::new();
+        let guests = match self.clock {
+            Clock::Real => Vec::new(),
+            Clock::Virtual => guest_files(braid),
+        };
+        for file in guests.into_iter().chain([braid.to_owned()]) {
+            let read = std::fs::read(&file)
+                .with_context(|| format!("read the program {}", file.display()));
+            hash.update(Sha256::digest(read.map_err(LabError::Failed)?));
+        }
+        let hash = hash.finalize();
+        self.jobs.iter_mut().for_each(|job| job.run_by(&hash));
+        Ok(self)
     }
 
     fn parse(text: &str, dir: &Path) -> Result<Self, Problem> {
@@ -267,6 +291,21 @@ cc = ["reno", "cubic"]
 loss = [0.0, 1e-3]
 "access.wifi.down.rate" = ["100 Mbit/s", "200 Mbit/s", "300 Mbit/s"]
 "#;
+
+    #[test]
+    fn jobs_of_another_program_are_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = |program: &str| {
+            let file = dir.path().join("braid");
+            std::fs::write(&file, program).unwrap();
+            let campaign = parse(&GOOD.replace("seed = 7", "seed = 7\nclock = \"real\""));
+            campaign.unwrap().run_by(&file).unwrap().jobs[0].key.clone()
+        };
+        assert_eq!(key("one"), key("one"));
+        assert_ne!(key("one"), key("two"));
+        let gone = parse(GOOD).unwrap().run_by(&dir.path().join("gone"));
+        assert_eq!(gone.unwrap_err().exit_code(), 1);
+    }
 
     fn parse(text: &str) -> Result<Campaign, String> {
         Campaign::parse(text, Path::new("."))

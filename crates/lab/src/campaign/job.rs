@@ -68,6 +68,11 @@ pub(super) struct Place<'a> {
     pub(super) interrupt: &'a Interrupt,
 }
 
+fn short(hash: Sha256) -> String {
+    let all = hash.finalize();
+    all[..8].iter().map(|b| format!("{b:02x}")).collect()
+}
+
 impl Job {
     pub(super) fn new(labels: Vec<(String, String)>, repeat: u32, what: What) -> Self {
         let mut hash = Sha256::new();
@@ -83,16 +88,17 @@ impl Job {
             part(name.as_bytes());
             part(bytes);
         }
-        let key = hash.finalize()[..8]
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect();
         Self {
-            key,
+            key: short(hash),
             labels,
             repeat,
             what,
         }
+    }
+
+    /// With what it is run by, whose hash is given.
+    pub(super) fn run_by(&mut self, programs: &[u8]) {
+        self.key = short(Sha256::new().chain_update(&self.key).chain_update(programs));
     }
 
     /// Seed of its run.

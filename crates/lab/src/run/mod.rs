@@ -40,6 +40,7 @@ pub use real::run;
 #[cfg(feature = "report")]
 pub use record::{Outcome, remake};
 #[cfg(feature = "report")]
+pub(crate) use virtual_clock::guest_files;
 pub use virtual_clock::{GuestOptions, run as run_virtual};
 
 use self::controls::Controls;

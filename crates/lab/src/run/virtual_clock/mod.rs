@@ -8,6 +8,7 @@ mod cpus;
 mod find;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
@@ -23,6 +24,13 @@ use crate::topology::{Registry, Run};
 use boot::Guest;
 use cpus::Cpus;
 use find::Parts;
+
+/// What guests are made of, as far as it is built.
+pub(crate) fn guest_files(braid: &Path) -> Vec<PathBuf> {
+    let parts = Parts::find(braid).ok();
+    let files = parts.map(|p| [p.kernel, p.root.join("braid")]);
+    files.into_iter().flatten().collect()
+}
 
 /// How often the guests are looked at.
 const LOOK: Duration = Duration::from_millis(10);
