@@ -95,7 +95,7 @@ impl FromStr for ShannonFit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sinr::decibels;
+    use super::super::sinr::{SinrModel, decibels, milliwatts};
     use super::*;
     use proptest::prelude::*;
 
@@ -115,6 +115,18 @@ mod tests {
         assert!((f.efficiency(119.0) - 5.5547).abs() < 3e-3);
         assert_eq!(f.capacity(20e6, 1e6), Rate::from_bps(111_094_000));
         assert_eq!(f.capacity(20e6, 0.0), Rate::ZERO);
+    }
+
+    /// The example of docs/signals.md, from there to its end: SINR 24.34.
+    #[test]
+    fn by_hand_from_powers() {
+        let m = SinrModel::default();
+        let others = milliwatts(-100.0) + milliwatts(-106.0);
+        let sinr = m.sinr(-95.0, others);
+        let f = ShannonFit::default();
+        // 1 + 0.4852 * 24.34 = 12.81, whose logarithm to base 2 is 3.679; times 0.9449.
+        assert!((f.efficiency(sinr) - 3.477).abs() < 2e-3);
+        assert!((f.capacity(20e6, sinr).as_mbps() - 69.5).abs() < 0.05);
     }
 
     /// The constants are a fit to the CQI table. Solved for the SINR of each CQI

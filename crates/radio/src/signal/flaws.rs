@@ -13,9 +13,9 @@ pub enum FlawKind {
     Gap,
     /// Nothing at all was measured for more than 30 s.
     Pause,
-    /// Same time and cell as another row, and the same values.
+    /// Same time and cells as another row, and the same values.
     Repeated,
-    /// Same time and cell as another row, but other values.
+    /// Same time and a cell as another row, but other values.
     Conflicting,
     /// A row of an earlier time than the operator's row before it.
     ClockJump,
@@ -35,7 +35,10 @@ impl FlawKind {
             Self::Pause => "left out; what follows is joined",
             Self::Repeated => "dropped",
             Self::Conflicting => "the mean in dB is taken",
-            Self::ClockJump => "rows are put in the order of their times",
+            Self::ClockJump => {
+                "up to 30 s, rows are put in the order of their times; beyond, they follow a second \
+                 after the one before"
+            }
             Self::Missing | Self::Impossible | Self::OtherTechnology => "the value is left out",
         }
     }

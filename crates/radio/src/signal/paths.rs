@@ -8,7 +8,8 @@ use braid_core::Rate;
 use super::capacity::ShannonFit;
 use super::measurement::{DEFAULT_BANDWIDTH_MHZ, Heard, Measurements};
 use super::sinr::{SinrModel, milliwatts};
-use crate::trace::{Capacity, LineError, MAX_SPAN, Trace};
+use crate::trace::format::{DOWNLINK, UPLINK};
+use crate::trace::{Capacity, Format, LineError, MAX_SPAN, Trace};
 
 /// How capacity comes from what was heard.
 #[derive(Clone, Debug, PartialEq)]
@@ -197,12 +198,19 @@ impl Now {
 impl Paths {
     /// The links of a capacity trace as cells, each of an operator and on a
     /// carrier of its own; a rate of zero is a cell that is not heard. Rates are
-    /// means over every second.
+    /// means over every second. The uplink of the UCC dataset is no second cell.
     ///
     /// # Errors
     /// The trace cannot be cut into seconds.
     pub fn from_trace(trace: &Trace) -> Result<Self, LineError> {
         let trace = trace.resampled(STEP)?;
+        let trace = match trace.column_index(Some(UPLINK)) {
+            Ok(_) if trace.format == Format::Ucc5g => {
+                let down = trace.column_index(Some(DOWNLINK))?;
+                trace.select(&[(down, DOWNLINK.to_owned())])
+            }
+            _ => trace,
+        };
         let Capacity::Steps { columns, .. } = &trace.capacity else {
             return Err(LineError {
                 line: None,
@@ -292,5 +300,24 @@ impl Paths {
     pub fn operator_best(&self, index: usize, second: &Now) -> Rate {
         let own = |p: &&Path| self.cells[p.cell].operator_index == index;
         second.paths.iter().find(own).map_or(Rate::ZERO, |p| p.rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else a device would download over what it uploaded by.
+    #[test]
+    fn an_uplink_is_no_second_cell() {
+        let text = "Timestamp,Operatorname,RAWCELLID,NetworkMode,RSRP,DL_bitrate,UL_bitrate,State\n\
+                    2019.12.14_10.16.30,B,11,LTE,-90,20000,900,D\n\
+                    2019.12.14_10.16.31,B,11,LTE,-90,30000,900,D\n";
+        let trace = Trace::parse(text.as_bytes(), None).unwrap();
+        assert_eq!(trace.columns(), [DOWNLINK, UPLINK]);
+        let paths = Paths::from_trace(&trace).unwrap();
+        assert_eq!(paths.operators, [DOWNLINK]);
+        let best: Vec<f64> = paths.seconds.iter().map(|s| s.best().as_mbps()).collect();
+        assert_eq!(best, [20.0, 30.0]);
     }
 }

@@ -9,6 +9,8 @@ use super::super::measurement::{
 };
 use crate::trace::{LineError, MAX_SAMPLES, MAX_SPAN};
 
+/// Microseconds.
+const SECOND: i64 = 1_000_000;
 /// Longer without any row, and the recording is taken as paused, seconds; an
 /// operator is held as long.
 const HOLD_S: i64 = 30;
@@ -73,8 +75,8 @@ pub(super) struct Rows {
     names: Names,
     rows: Vec<Stored>,
     flaws: Flaws,
-    /// Per operator the time of its last row.
-    last: Vec<i64>,
+    /// Per operator the clock of its last row, and what it is behind by.
+    last: Vec<(i64, i64)>,
 }
 
 #[derive(Default)]
@@ -164,18 +166,25 @@ impl Rows {
         }
         let operator = self.names.operator(line, row.operator)?;
         if operator == self.last.len() {
-            self.last.push(row.time_us);
+            self.last.push((row.time_us, 0));
         }
-        let before = std::mem::replace(&mut self.last[operator], row.time_us);
-        if row.time_us < before {
-            let back = before.saturating_sub(row.time_us) as f64 / 1e6;
-            self.flaws.add(FlawKind::ClockJump, line, Some(back));
+        let (before, behind) = &mut self.last[operator];
+        let back = before.saturating_sub(row.time_us);
+        if back > 0 {
+            let seconds = back as f64 / 1e6;
+            self.flaws.add(FlawKind::ClockJump, line, Some(seconds));
         }
+        // Who sorts these by their times puts two places into one second.
+        if back > HOLD_S * SECOND {
+            *behind = behind.saturating_add(back).saturating_add(SECOND);
+        }
+        *before = row.time_us;
+        let time_us = row.time_us.saturating_add(*behind);
         let segment = self.names.segment(line, row.segment)?;
         let heard = self.heard(row, operator)?;
         self.rows.push(Stored {
             line,
-            time_us: row.time_us,
+            time_us,
             operator,
             segment,
             heard,
@@ -224,7 +233,7 @@ impl Rows {
         }
         self.rows.sort_by_key(|r| r.time_us);
         let first = self.rows.first().map_or(0, |r| r.time_us);
-        let second_of = |r: &Stored| r.time_us.saturating_sub(first).div_euclid(1_000_000);
+        let second_of = |r: &Stored| r.time_us.saturating_sub(first).div_euclid(SECOND);
         let mut bins: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         for (i, r) in self.rows.iter().enumerate() {
             bins.entry(second_of(r)).or_default().push(i);
@@ -302,9 +311,11 @@ impl Rows {
         steps.into_iter().map(median).collect()
     }
 
-    /// Counts rows that have time and cell of another one in `rows`.
+    /// Counts lines that have time and cells of another one in `rows`.
     fn duplicates(&mut self, rows: &[usize]) {
         let mut seen: HashMap<(i64, usize), usize> = HashMap::new();
+        // One line may tell of several cells.
+        let mut found: BTreeMap<u64, FlawKind> = BTreeMap::new();
         for &i in rows {
             let r = &self.rows[i];
             let Some(h) = r.heard else { continue };
@@ -315,8 +326,12 @@ impl Rows {
                 } else {
                     FlawKind::Conflicting
                 };
-                self.flaws.add(kind, r.line, None);
+                let known = found.entry(r.line).or_insert(kind);
+                *known = kind.max(*known);
             }
+        }
+        for (line, kind) in found {
+            self.flaws.add(kind, line, None);
         }
     }
 }

@@ -105,6 +105,44 @@ fn rules_for_flawed_data() {
     assert_eq!(found, expected);
 }
 
+/// Of two passes over the same 50 s none is heard in the other's seconds.
+#[test]
+fn a_clock_that_was_set_back_goes_on() {
+    let passes = |second: u32| {
+        let mut text = String::from("time_s,operator,cell,rsrp_dbm\n");
+        for (cell, from) in [("x", 100), ("y", second)] {
+            for t in from..from + 50 {
+                text += &format!("{t},a,{cell},-90\n{t},b,{cell},-80\n");
+            }
+        }
+        read(&text).unwrap()
+    };
+    // 29 s back are rows that were written late; 99 s are another clock.
+    assert_eq!(passes(120).seconds.len(), 70);
+    let m = passes(50);
+    assert_eq!(kinds(&m.flaws), [(FlawKind::ClockJump, 2, 102)]);
+    assert_eq!(m.flaws[0].longest_s, Some(99.0));
+    let cells: Vec<_> = m.seconds.iter().map(|s| s.heard.len()).collect();
+    assert_eq!(cells, [2; 100]);
+}
+
+#[test]
+fn a_repeated_line_of_two_cells_is_one() {
+    const H: &str = "Timestamp,Operatorname,RAWCELLID,NetworkMode,RSRP,NRxRSRP,DL_bitrate\n";
+    let rows = |neighbours: [i32; 2]| {
+        let row = |n| format!("2019.12.14_10.16.30,B,11,LTE,-90,{n},1\n");
+        format!("{H}{}", neighbours.map(row).concat())
+    };
+    assert_eq!(
+        kinds(&read(&rows([-99, -99])).unwrap().flaws),
+        [(FlawKind::Repeated, 1, 3)]
+    );
+    assert_eq!(
+        kinds(&read(&rows([-99, -98])).unwrap().flaws),
+        [(FlawKind::Conflicting, 1, 3)]
+    );
+}
+
 #[test]
 fn holds_an_operator_for_30_s() {
     let mut text = String::from("time_s,operator,cell,rsrp_dbm\n0,b,y,-80\n1,b,y,-80\n");

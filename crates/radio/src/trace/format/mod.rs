@@ -16,6 +16,7 @@ use super::samples::{Samples, Value};
 use super::{Capacity, MAX_SPAN, Trace};
 
 pub(super) use csv::{RATE_SUFFIX, TIME_COLUMN, is_name};
+pub(crate) use ucc::{DOWNLINK, UPLINK};
 
 /// A trace file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

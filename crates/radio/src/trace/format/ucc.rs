@@ -11,6 +11,11 @@ use super::super::error::{LineError, ProblemKind};
 use super::super::samples::{Policy, Samples};
 use super::{Parsed, lines, quote, text, value};
 
+/// The name of the column of what was downloaded.
+pub(crate) const DOWNLINK: &str = "down";
+/// And of what was uploaded.
+pub(crate) const UPLINK: &str = "up";
+
 /// The columns that are used; the others may be anything.
 const TIME: &str = "Timestamp";
 const DOWN: &str = "DL_bitrate";
@@ -42,7 +47,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, LineError> {
     let (time, down, up) = (need(TIME)?, need(DOWN)?, need(UP)?);
     let (mode, state) = (index(MODE), index(STATE));
 
-    let mut samples = Samples::new(vec!["down".into(), "up".into()], Policy::Recorded);
+    let mut samples = Samples::new(vec![DOWNLINK.into(), UPLINK.into()], Policy::Recorded);
     let mut modes: BTreeMap<String, u64> = BTreeMap::new();
     let mut count = 0u64;
     for (line, bytes) in rows {
