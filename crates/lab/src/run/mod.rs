@@ -41,6 +41,7 @@ pub use real::run;
 pub use record::{Outcome, remake};
 #[cfg(feature = "report")]
 pub(crate) use virtual_clock::guest_files;
+#[cfg(feature = "report")]
 pub use virtual_clock::{GuestOptions, run as run_virtual};
 
 use self::controls::Controls;
