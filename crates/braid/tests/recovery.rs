@@ -9,15 +9,16 @@ mod world;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
-use braid_core::api::{AccessState, EventKind, Status};
+use braid_core::api::{AccessState, EventKind, Events, Status};
 use braid_mptcp::buffers;
 use braid_mptcp::pm::Endpoint;
-use braid_mptcp::support;
+use braid_mptcp::{socket, support};
 use daemon::Daemon;
 use nix::sys::signal::Signal;
 use traffic::{DEVICE, PROXY, Traffic, addresses, endpoints, runs_on, subflows};
-use world::{SERVICE6, World, device4, eventually, service};
+use world::{SERVICE6, World, ask, device4, eventually, fetch, service};
 
 #[test]
 fn a_link_that_went_is_used_again_when_it_is_back() {
@@ -192,6 +193,42 @@ fn the_last_access_stays_though_it_is_silent() {
     device.becomes("nr", AccessState::Active);
     traffic.goes_on();
     traffic.stop();
+}
+
+#[test]
+fn idle_accesses_are_kept_while_the_proxys_daemon_is_away() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let mut proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
+    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let listener = w
+        .proxy
+        .run(|| socket::listen(service(80), true, None).unwrap());
+    let server = w.serve(listener);
+    let mut stream = w
+        .device
+        .run(|| socket::connect(None, service(80), true, None).unwrap());
+    fetch(&mut stream, 100_000);
+    let both = [device4(1), device4(2)];
+    runs_on(&device, &both);
+    eventually("probes are answered", || {
+        let s: Status = device.get("/v1/status");
+        let answered = s.accesses.iter().all(|a| a.probe_rtt_ms.is_some());
+        answered.then_some(())
+    });
+    // Nothing flows, and nobody answers.
+    proxy.end(Signal::SIGKILL);
+    std::thread::sleep(Duration::from_secs(4));
+    let silent = |e: &braid_core::api::Event| {
+        let state = AccessState::Silent;
+        matches!(&e.what, EventKind::AccessState { state: s, .. } if *s == state)
+    };
+    let all: Events = device.get("/v1/events");
+    assert!(!all.events.iter().any(silent), "{:?}", all.events);
+    runs_on(&device, &both);
+    fetch(&mut stream, 100_000);
+    ask(&mut stream, 0);
+    server.join().unwrap();
 }
 
 /// Ends the subflows from an address as a peer's reset does; says whether this

@@ -22,7 +22,7 @@ use braid_mptcp::pm::PathManager;
 use super::checker::{Checker, Verdict};
 use super::config::Config;
 use super::kernel::Kernel;
-use super::prober::{Answers, Prober};
+use super::prober::{Answers, Back, Prober};
 use super::requests::Requests;
 use super::state::now;
 use super::{DaemonError, events, samples};
@@ -260,9 +260,14 @@ impl Manager {
         self.detector.hurry(Time::from_nanos(now()));
     }
 
-    /// Takes an answer to a probe.
-    pub(super) fn answer(&mut self, address: IpAddr, number: u32, at: Time) {
-        self.detector.answer(address, number, at);
+    /// Takes what came back to a probe.
+    pub(super) fn answer(&mut self, address: IpAddr, back: Back, at: Time) {
+        match back {
+            Back::Answer(number) => {
+                self.detector.answer(address, number, at);
+            }
+            Back::Refused => self.detector.refused(address, at),
+        }
     }
 
     /// Takes what was found out about MPTCP on an address; says whether that is

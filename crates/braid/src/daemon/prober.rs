@@ -1,6 +1,7 @@
 //! Sends probes from the addresses of accesses, and hears the answers.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -13,8 +14,18 @@ use tokio::task::JoinHandle;
 
 use super::state::now;
 
-/// An answer: the address that was probed, the number, when it came.
-pub(super) type Answer = (IpAddr, u32, Time);
+/// What came back: to the address that was probed, when.
+pub(super) type Answer = (IpAddr, Back, Time);
+
+/// What may come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Back {
+    /// The answer to the probe of this number.
+    Answer(u32),
+    /// Nobody listens there (ICMP port unreachable).
+    Refused,
+}
+
 /// Where answers arrive.
 pub(super) type Answers = mpsc::Receiver<Answer>;
 
@@ -45,7 +56,7 @@ impl Prober {
         // Only what distinguishes our probes from another daemon's; without the
         // file, the process and the time do.
         let read = std::fs::File::open("/dev/urandom")
-            .and_then(|mut f| std::io::Read::read_exact(&mut f, &mut bytes));
+            .and_then(|mut f| io::Read::read_exact(&mut f, &mut bytes));
         let session = match read {
             Ok(()) => u64::from_ne_bytes(bytes),
             Err(_) => now() ^ (u64::from(std::process::id()) << 32),
@@ -104,12 +115,15 @@ impl Prober {
                 number,
                 sent_ns: now(),
             };
-            let _ = path.socket.try_send(&probe.emit());
+            if let Err(e) = path.socket.try_send(&probe.emit()) {
+                // What came back earlier is told once, to whoever asks first.
+                tell_refusal(&self.tell, address, &e);
+            }
         }
     }
 }
 
-fn open(address: IpAddr, interface: &str, to: SocketAddr) -> std::io::Result<UdpSocket> {
+fn open(address: IpAddr, interface: &str, to: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(
         Domain::for_address(to),
         Type::DGRAM.nonblocking(),
@@ -130,11 +144,22 @@ async fn listen(socket: Arc<UdpSocket>, address: IpAddr, session: u64, tell: mps
                     .filter(|p| (p.kind, p.session) == (Kind::Response, session));
                 if let Some(answer) = answer {
                     // One that finds the queue full is like one that was lost.
-                    let _ = tell.try_send((address, answer.number, Time::from_nanos(now())));
+                    let back = Back::Answer(answer.number);
+                    let _ = tell.try_send((address, back, Time::from_nanos(now())));
                 }
             }
-            // Nobody listens there (ICMP): no answer. Give others their turn.
-            Err(_) => tokio::task::yield_now().await,
+            // No answer. Give others their turn.
+            Err(e) => {
+                tell_refusal(&tell, address, &e);
+                tokio::task::yield_now().await;
+            }
         }
+    }
+}
+
+/// Other errors are those of routers on the way, and of this machine.
+fn tell_refusal(tell: &mpsc::Sender<Answer>, address: IpAddr, e: &io::Error) {
+    if e.kind() == io::ErrorKind::ConnectionRefused {
+        let _ = tell.try_send((address, Back::Refused, Time::from_nanos(now())));
     }
 }

@@ -73,11 +73,11 @@ pub(super) async fn health(mut heard: Incoming, state: Arc<State>) {
         let wait = due.since(Time::from_nanos(now())).min(LONGEST);
         tokio::select! {
             biased;
-            Some((address, number, at)) = answers.recv() => {
+            Some((address, back, at)) = answers.recv() => {
                 let mut manager = state.manager.lock().await;
-                manager.answer(address, number, at);
-                while let Ok((address, number, at)) = answers.try_recv() {
-                    manager.answer(address, number, at);
+                manager.answer(address, back, at);
+                while let Ok((address, back, at)) = answers.try_recv() {
+                    manager.answer(address, back, at);
                 }
             }
             Some((address, stripped)) = heard.verdicts.recv() => {

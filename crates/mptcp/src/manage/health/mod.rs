@@ -8,7 +8,8 @@
 //! nothing. Unacknowledged data counts by itself only after the kernel's own
 //! retransmission timer has passed: a peer may delay an acknowledgement by 200 ms.
 //! Where no one answers probes, that is all there is, and a path that was taken
-//! out is tried again after a while.
+//! out is tried again after a while. The same holds once whoever answered has gone: data
+//! comes and no answers, or a host says that nobody listens there.
 
 mod path;
 
@@ -97,8 +98,23 @@ impl Detector {
         // Whoever answered probes no longer does, while data still comes: that
         // is not the paths' fault.
         if self.paths.values().any(Path::answerer_is_gone) {
-            self.paths.values_mut().for_each(Path::without_answers);
+            self.answerer_is_gone();
         }
+    }
+
+    /// Takes a refusal of a probe (ICMP port unreachable): the path works, and nobody
+    /// answers at its end. What refuses where nobody ever answered tells nothing.
+    pub fn refused(&mut self, address: IpAddr, now: Time) {
+        if self.paths.get(&address).is_some_and(Path::answers) {
+            self.answerer_is_gone();
+            self.hurry(now);
+        }
+    }
+
+    /// From now on the sockets alone decide, until somebody answers again; paths that were
+    /// taken out for want of answers are tried again.
+    fn answerer_is_gone(&mut self) {
+        self.paths.values_mut().for_each(Path::without_answers);
     }
 
     /// Takes an answer to the probe `number`; returns its round-trip time if the

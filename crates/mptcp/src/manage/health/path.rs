@@ -46,8 +46,10 @@ pub(super) struct Path {
     unacked: Option<Time>,
     /// Probes are answered here.
     answers: bool,
-    /// Probes sent since the last answer.
+    /// Probes sent since the last answer; while it is silent, since data came all the same.
     unanswered: u32,
+    /// When they became [`GONE`].
+    in_vain: Option<Time>,
     min_rtt: Option<Duration>,
     last_rtt: Option<Duration>,
     silent: Option<Time>,
@@ -72,6 +74,7 @@ impl Path {
             unacked: None,
             answers: false,
             unanswered: 0,
+            in_vain: None,
             min_rtt: None,
             last_rtt: None,
             silent: None,
@@ -115,6 +118,7 @@ impl Path {
         let rtt = now.since(sent);
         self.answers = true;
         self.unanswered = 0;
+        self.in_vain = None;
         self.last_rtt = Some(rtt);
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |m| m.min(rtt)));
         self.lives(now);
@@ -133,13 +137,15 @@ impl Path {
         self.floor = now;
     }
 
-    /// The path carries data and its probes are not answered.
+    /// The path carries data and its probes are not answered, be it silent or not.
     pub(super) fn answerer_is_gone(&self) -> bool {
-        let waited = self.sent.get(GONE as usize - 1).map(|(_, t)| *t);
+        let life = |t| self.tcp_life > t + self.limit();
+        self.answers && self.in_vain.is_some_and(life)
+    }
+
+    /// Whether probes were answered here, as far as is known.
+    pub(super) fn answers(&self) -> bool {
         self.answers
-            && self.silent.is_none()
-            && self.unanswered > GONE
-            && waited.is_some_and(|t| self.tcp_life > t + self.limit())
     }
 
     pub(super) fn without_answers(&mut self) {
@@ -197,6 +203,9 @@ impl Path {
                 }
                 self.silent = Some(now);
                 self.in_a_row = 0;
+                // These may have been lost with the path.
+                self.unanswered = 0;
+                self.in_vain = None;
                 Some(true)
             }
             Some(since) => {
@@ -268,7 +277,12 @@ impl Path {
         }
         self.sent.push_back((self.number, now));
         self.open += 1;
-        self.unanswered = self.unanswered.saturating_add(1);
+        if self.silent.is_none_or(|since| self.tcp_life > since) {
+            self.unanswered = self.unanswered.saturating_add(1);
+            if self.unanswered == GONE {
+                self.in_vain = Some(now);
+            }
+        }
         self.first_open.get_or_insert(now);
         Some(self.number)
     }

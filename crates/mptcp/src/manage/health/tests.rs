@@ -1,3 +1,5 @@
+mod answerer;
+
 use super::*;
 use proptest::prelude::*;
 
