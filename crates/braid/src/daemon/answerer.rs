@@ -1,5 +1,6 @@
 //! Answers the probes and checks of devices, at the proxy.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use braid_core::Time;
@@ -12,24 +13,40 @@ use super::config::Config;
 use super::state::now;
 use super::{DaemonError, checker};
 
-/// Answers at the proxy's addresses until dropped; at the device, nothing.
-pub(super) async fn start(role: Role, config: &Config) -> Result<JoinSet<()>, DaemonError> {
-    let mut tasks = JoinSet::new();
-    if role == Role::Device || !config.probe.enabled {
-        return Ok(tasks);
-    }
-    for address in &config.proxy {
-        let at = SocketAddr::new(*address, config.probe.port);
-        let socket = UdpSocket::bind(at).await.map_err(|e| {
-            DaemonError::Failed(format!(
-                "answer probes at {at}: {e}: give this proxy's own address as `proxy`, \
-                 and a free port as `port` of [probe]"
-            ))
-        })?;
-        tasks.spawn(answer(socket));
-        if config.engine == Engine::Mptcp {
-            tasks.spawn(checker::answer(checker::listen(at)?));
+/// Answers at each of these addresses until dropped.
+#[derive(Default)]
+pub(super) struct Answerer(BTreeMap<SocketAddr, JoinSet<()>>);
+
+impl Answerer {
+    /// Answers at the proxy's addresses and nowhere else; at the device, nowhere. Where one
+    /// of them cannot be had, it answers where it did before.
+    pub(super) async fn serve(&mut self, role: Role, config: &Config) -> Result<(), DaemonError> {
+        let at = |a| SocketAddr::new(a, config.probe.port);
+        let wanted: Vec<_> = match role == Role::Proxy && config.probe.enabled {
+            true => config.proxy.iter().copied().map(at).collect(),
+            false => vec![],
+        };
+        let mut new = BTreeMap::new();
+        for at in wanted.iter().filter(|at| !self.0.contains_key(at)) {
+            new.insert(*at, start(*at, config.engine).await?);
         }
+        self.0.retain(|at, _| wanted.contains(at));
+        self.0.append(&mut new);
+        Ok(())
+    }
+}
+
+async fn start(at: SocketAddr, engine: Engine) -> Result<JoinSet<()>, DaemonError> {
+    let mut tasks = JoinSet::new();
+    let socket = UdpSocket::bind(at).await.map_err(|e| {
+        DaemonError::Failed(format!(
+            "answer probes at {at}: {e}: give this proxy's own address as `proxy`, \
+             and a free port as `port` of [probe]"
+        ))
+    })?;
+    tasks.spawn(answer(socket));
+    if engine == Engine::Mptcp {
+        tasks.spawn(checker::answer(checker::listen(at)?));
     }
     Ok(tasks)
 }

@@ -346,9 +346,8 @@ impl Manager {
         self.settle(true).await?.map_or(Ok(()), Err)
     }
 
-    /// Reads the configuration again. What requests changed is as configured
-    /// again; a bad file changes nothing.
-    pub(super) async fn reload(&mut self) -> Result<(), DaemonError> {
+    /// Reads the file again, which changes nothing yet.
+    pub(super) fn read_again(&self) -> Result<Config, DaemonError> {
         let config = Config::load(&self.file, self.role)?;
         if config.engine != self.config.engine {
             return Err(DaemonError::Config(format!(
@@ -356,6 +355,11 @@ impl Manager {
                 self.file.display()
             )));
         }
+        Ok(config)
+    }
+
+    /// Goes by another configuration. What requests changed is as configured again.
+    pub(super) async fn adopt(&mut self, config: Config) -> Result<(), DaemonError> {
         self.settings = config.settings();
         self.config = config;
         self.keep();

@@ -19,6 +19,7 @@ mod log;
 mod manager;
 mod prober;
 mod quic;
+mod reload;
 mod requests;
 mod samples;
 mod serve;

@@ -18,15 +18,15 @@ use braid_mptcp::support;
 use ipnet::IpNet;
 use nix::time::{ClockId, clock_gettime};
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
 
+use super::DaemonError;
+use super::answerer::Answerer;
 use super::config::{Access, KERNEL_WINDOWS};
 use super::engine::Engine;
 use super::keep::ByName;
 use super::log::Log;
 use super::manager::{Happened, Manager};
 use super::status::Rates;
-use super::{DaemonError, answerer};
 
 /// Addresses whose access is remembered, those that are gone included.
 const REMEMBERED: usize = 256;
@@ -58,7 +58,7 @@ pub(super) struct State {
     pub(super) rates: Mutex<Rates>,
     pub(super) slowness: Mutex<Slowness>,
     pub(super) config_error: Mutex<Option<String>>,
-    answerer: tokio::sync::Mutex<JoinSet<()>>,
+    pub(super) answerer: tokio::sync::Mutex<Answerer>,
     log: Mutex<Log>,
     stale_loss_cnt: u32,
 }
@@ -77,7 +77,8 @@ pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn weights(accesses: &[Access]) -> ByName {
+/// As configured.
+pub(super) fn weights(accesses: &[Access]) -> ByName {
     let of = |a: &Access| Some((a.name.clone(), a.weight?));
     accesses.iter().filter_map(of).collect()
 }
@@ -103,7 +104,7 @@ impl State {
             rates: Mutex::new(Rates::default()),
             slowness: Mutex::new(Slowness::default()),
             config_error: Mutex::new(None),
-            answerer: tokio::sync::Mutex::new(JoinSet::new()),
+            answerer: tokio::sync::Mutex::new(Answerer::default()),
             log: Mutex::new(Log::default()),
             stale_loss_cnt,
         })
@@ -114,7 +115,9 @@ impl State {
         let mut manager = self.manager.lock().await;
         let goes_on = self.go_on(&mut manager);
         manager.begin().await?;
-        *self.answerer.lock().await = answerer::start(self.role, manager.config()).await?;
+        let mut answerer = self.answerer.lock().await;
+        answerer.serve(self.role, manager.config()).await?;
+        drop(answerer);
         self.renamed(&manager);
         match self.set_up(&manager, goes_on) {
             // It works without weights.
@@ -186,41 +189,8 @@ impl State {
         }
     }
 
-    /// Reads the configuration again.
-    pub(super) async fn reload(&self) {
-        let mut manager = self.manager.lock().await;
-        let before = manager.config().clone();
-        let mut done = manager.reload().await;
-        let config = manager.config();
-        if done.is_ok() && (&config.proxy, config.probe) != (&before.proxy, before.probe) {
-            let mut answerer = self.answerer.lock().await;
-            answerer.shutdown().await;
-            match answerer::start(self.role, config).await {
-                Ok(new) => *answerer = new,
-                Err(e) => done = Err(e),
-            }
-        }
-        if done.is_ok() {
-            done = lock(&self.engine).announce(&config.announce);
-        }
-        if done.is_ok() {
-            *lock(&self.accesses) = manager.config().accesses.clone();
-            *lock(&self.weights) = weights(&manager.config().accesses);
-            lock(&self.own_weights).clear();
-            done = self.set_up(&manager, false);
-        }
-        let error = done.err().map(|e| e.to_string());
-        if let Some(e) = &error {
-            eprintln!("braid: {e}");
-        }
-        lock(&self.config_error).clone_from(&error);
-        self.renamed(&manager);
-        self.wake.notify_one();
-        lock(&self.log).add(now(), None, EventKind::Configured { error });
-    }
-
     /// Learns which address is which access's.
-    fn renamed(&self, manager: &Manager) {
+    pub(super) fn renamed(&self, manager: &Manager) {
         let accesses = lock(&self.accesses);
         let now: Vec<(IpNet, String)> = match self.role {
             Role::Proxy => accesses

@@ -1,0 +1,90 @@
+//! A configuration is read again while the daemon runs.
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/traffic.rs"]
+mod traffic;
+#[path = "../../mptcp/tests/world/mod.rs"]
+mod world;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use braid_core::api::{EventKind, Events, Status};
+use braid_mptcp::manage::probe::{self, Kind, Probe};
+use daemon::Daemon;
+use nix::sys::signal::Signal;
+use traffic::PROXY;
+use world::{SERVICE6, World, eventually, service};
+
+/// Has the daemon read this, whole: it may be reading already.
+fn configure(daemon: &Daemon, config: &str) {
+    let new = daemon.config.with_extension("new");
+    std::fs::write(&new, config).unwrap();
+    std::fs::rename(&new, &daemon.config).unwrap();
+    daemon.signal(Signal::SIGHUP);
+}
+
+/// Has the daemon read this; returns what it says, with how many it read before.
+fn reload(daemon: &Daemon, before: &mut usize, config: &str) -> Option<String> {
+    configure(daemon, config);
+    *before += 1;
+    eventually("the file is read", || {
+        let all: Events = daemon.get("/v1/events");
+        let mut read = all.events.into_iter().filter_map(|e| match e.what {
+            EventKind::Configured { error } => Some(error),
+            _ => None,
+        });
+        read.nth(*before - 1)
+    })
+}
+
+/// Whether somebody answers probes there.
+fn answers(w: &World, at: SocketAddr) -> bool {
+    w.device.run(|| {
+        let any: SocketAddr = match at.is_ipv4() {
+            true => "0.0.0.0:0".parse().unwrap(),
+            false => "[::]:0".parse().unwrap(),
+        };
+        let socket = UdpSocket::bind(any).unwrap();
+        let patience = Some(Duration::from_secs(1));
+        socket.set_read_timeout(patience).unwrap();
+        let request = Probe {
+            kind: Kind::Request,
+            session: 3,
+            number: 4,
+            sent_ns: 5,
+        };
+        socket.connect(at).unwrap();
+        socket.send(&request.emit()).unwrap();
+        let mut buffer = [0; probe::LEN];
+        socket.recv(&mut buffer).is_ok() && Probe::parse(&buffer) == Some(request.response())
+    })
+}
+
+#[test]
+fn a_proxy_that_cannot_answer_elsewhere_goes_on_answering_where_it_did() {
+    let Some(w) = World::new(1) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
+    let mut read = 0;
+    let first = service(probe::PORT);
+    assert!(answers(&w, first));
+    for wrong in ["\"10.99.9.9\"", "[\"10.77.0.1\", \"fd99::9\"]"] {
+        let other = PROXY.replace("\"10.77.0.1\"", wrong);
+        let other = other.replace("[access.nr]", "[access.lte]");
+        let error = reload(&proxy, &mut read, &other).expect("an error");
+        assert!(error.contains("this proxy's own address"), "{error}");
+        assert!(answers(&w, first));
+        let s: Status = proxy.get("/v1/status");
+        assert_eq!((&*s.accesses[0].name, s.config_error), ("nr", Some(error)));
+    }
+    let both = PROXY.replace("\"10.77.0.1\"", "[\"10.77.0.1\", \"fd77::1\"]");
+    assert_eq!(reload(&proxy, &mut read, &both), None);
+    let second = SocketAddr::new(SERVICE6.into(), probe::PORT);
+    assert!(answers(&w, first) && answers(&w, second));
+    let elsewhere = PROXY.replace("[access.nr]", "[probe]\nport = 7799\n[access.nr]");
+    assert_eq!(reload(&proxy, &mut read, &elsewhere), None);
+    assert!(answers(&w, service(7799)));
+    assert!(!answers(&w, first) && !answers(&w, second));
+}
