@@ -161,19 +161,31 @@ impl State {
 
     /// Changes some weights, all of them at once or none.
     pub(super) async fn weigh(&self, change: &Weights) -> Result<Weights, DaemonError> {
-        let mut new = lock(&self.weights).clone();
+        // Before anything is read: another request may be under way.
+        let mut manager = self.manager.lock().await;
         self.check(change)?;
         self.can_leave_out(change)?;
+        let before = lock(&self.weights).clone();
+        let mut new = before.clone();
         new.extend(change.0.clone());
-        let mut manager = self.manager.lock().await;
-        self.put_weights(&new)?;
-        if self.role == Role::Device && lock(&self.engine).stands_in() {
-            manager.exclude(&without(&new)).await?;
+        if let Err(e) = self.weigh_all(&mut manager, &new).await {
+            // What was done of it is undone; what that meets is what this met.
+            let _ = self.weigh_all(&mut manager, &before).await;
+            return Err(e);
         }
-        lock(&self.weights).clone_from(&new);
         *lock(&self.weighed) = true;
-        self.remember(&manager)?;
         Ok(Weights(new))
+    }
+
+    async fn weigh_all(&self, manager: &mut Manager, new: &ByName) -> Result<(), DaemonError> {
+        let excludes = self.role == Role::Device;
+        let put = self.put_weights(new);
+        let excluded = match excludes && lock(&self.engine).stands_in() {
+            true => manager.exclude(&without(new)).await,
+            false => Ok(()),
+        };
+        lock(&self.weights).clone_from(new);
+        put.and(excluded).and(self.remember(manager))
     }
 
     /// A weight of 0 is MP_PRIO, which the end that has the address sends: at the proxy
