@@ -10,11 +10,11 @@ mod world;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use braid_core::api::{EventKind, Events, Status};
+use braid_core::api::{AccessStatus, EventKind, Events, Status};
 use braid_mptcp::manage::probe::{self, Kind, Probe};
 use daemon::Daemon;
 use nix::sys::signal::Signal;
-use traffic::PROXY;
+use traffic::{DEVICE, PROXY};
 use world::{SERVICE6, World, eventually, service};
 
 /// Has the daemon read this, whole: it may be reading already.
@@ -87,4 +87,22 @@ fn a_proxy_that_cannot_answer_elsewhere_goes_on_answering_where_it_did() {
     assert_eq!(reload(&proxy, &mut read, &elsewhere), None);
     assert!(answers(&w, service(7799)));
     assert!(!answers(&w, first) && !answers(&w, second));
+}
+
+#[test]
+fn a_request_changes_the_access_that_it_names_though_the_order_changes_meanwhile() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let (head, accesses) = DEVICE.split_once("[access.nr]").unwrap();
+    let (nr, wifi) = accesses.split_once("[access.wifi]").unwrap();
+    let turned = format!("{head}[access.wifi]{wifi}[access.nr]{nr}");
+    for round in 0..40 {
+        let config = if round % 2 == 0 { &turned } else { DEVICE };
+        configure(&device, config);
+        let (head, body) = device.request("PUT", "/v1/accesses/wifi", "{\"backup\": true}");
+        assert!(head.contains(" 200 "), "{head} {body}");
+        let changed: AccessStatus = serde_json::from_str(&body).unwrap();
+        assert_eq!((&*changed.name, changed.backup), ("wifi", true));
+    }
 }

@@ -225,6 +225,8 @@ impl State {
         name: &str,
         change: AccessChange,
     ) -> Result<AccessStatus, DaemonError> {
+        // Before its number is looked up: the file may just be read again.
+        let mut manager = self.manager.lock().await;
         let i = {
             let accesses = lock(&self.accesses);
             let i = accesses.iter().position(|a| a.name == name);
@@ -234,7 +236,6 @@ impl State {
             let why = format!("access \"{name}\": {KERNEL_WINDOWS}");
             return Err(DaemonError::Refused(why));
         }
-        let mut manager = self.manager.lock().await;
         let changed = manager
             .change(i, change)
             .await
@@ -254,6 +255,7 @@ impl State {
 
     /// Changes the order of the accesses.
     pub(super) async fn prioritise(&self, change: &Priorities) -> Result<Priorities, DaemonError> {
+        let mut manager = self.manager.lock().await;
         {
             let accesses = lock(&self.accesses);
             let unknown = |n: &&String| !accesses.iter().any(|a| a.name == **n);
@@ -261,7 +263,6 @@ impl State {
                 return Err(DaemonError::Unknown(no_access(&accesses, name)));
             }
         }
-        let mut manager = self.manager.lock().await;
         let before = manager.plan().accesses.clone();
         let now = manager.prioritise(change).await?;
         let told = manager.changed_since(&before);
