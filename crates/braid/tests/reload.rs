@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use braid_core::api::{AccessStatus, EventKind, Events, Status};
 use braid_mptcp::manage::probe::{self, Kind, Probe};
+use braid_mptcp::{buffers, support};
 use daemon::Daemon;
 use nix::sys::signal::Signal;
 use traffic::{DEVICE, PROXY};
@@ -105,4 +106,38 @@ fn a_request_changes_the_access_that_it_names_though_the_order_changes_meanwhile
         let changed: AccessStatus = serde_json::from_str(&body).unwrap();
         assert_eq!((&*changed.name, changed.backup), ("wifi", true));
     }
+}
+
+#[test]
+fn buffers_are_as_the_file_says_and_what_cannot_change_is_refused() {
+    let Some(w) = World::new(1) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let now = || w.proxy.run(|| buffers::sizes(buffers::RECEIVE).unwrap());
+    let first = now();
+    let proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
+    let mut read = 0;
+    let mut with = |more: &str| {
+        let config = PROXY.replace("[access.nr]", &format!("{more}\n[access.nr]"));
+        reload(&proxy, &mut read, &config)
+    };
+    for [a, b, c] in [[5000, 6 << 20, 70 << 20], [4096, 1 << 20, 2 << 20]] {
+        let more = format!("[buffers]\ntcp_rmem = [{a}, {b}, {c}]");
+        assert_eq!(with(&more), None);
+        let wanted = [first[0].max(a), first[1].max(b), first[2].max(c)];
+        assert_eq!(now(), wanted);
+    }
+    // A bad one changes nothing, and the same again leaves alone what others have set.
+    let error = with("[buffers]\nmanage = false\n[scheduler]\npin = false").unwrap();
+    assert!(
+        error.contains("`pin` of [scheduler] cannot change"),
+        "{error}"
+    );
+    assert_ne!(now(), first);
+    w.proxy
+        .run(|| support::set_sysctl(buffers::RECEIVE, "4096 200000 9000000"))
+        .unwrap();
+    assert_eq!(with("[buffers]\ntcp_rmem = [4096, 1048576, 2097152]"), None);
+    assert_eq!(now(), [4096, 200_000, 9_000_000]);
+    assert_eq!(with("[buffers]\nmanage = false"), None);
+    assert_eq!(now(), first);
 }

@@ -177,17 +177,22 @@ impl Engine {
         }
     }
 
-    /// Sockets that begin afterwards have at least the buffers that are configured.
-    fn widen(&mut self, wanted: &Buffers) -> Result<(), DaemonError> {
-        if !wanted.manage {
+    /// Sockets that begin afterwards have at least the buffers that are configured, or what
+    /// the namespace had.
+    pub(super) fn widen(&mut self, wanted: &Buffers) -> Result<(), DaemonError> {
+        if self.pm.is_none() {
             return Ok(());
         }
-        for (name, wanted) in [
+        for (name, least) in [
             (buffers::RECEIVE, wanted.tcp_rmem),
             (buffers::SEND, wanted.tcp_wmem),
         ] {
             let now = support::sysctl(name).unwrap_or_default();
-            if let Some(value) = buffers::raised(&now, wanted) {
+            let before = self.sysctls_before.iter().find(|(n, _)| *n == name);
+            let before = before.map_or_else(|| now.clone(), |(_, b)| b.clone());
+            let raised = buffers::raised(&before, least).filter(|_| wanted.manage);
+            let value = raised.unwrap_or(before);
+            if value != now {
                 self.set_sysctl(name, &value)?;
             }
         }

@@ -349,13 +349,15 @@ impl Manager {
     /// Reads the file again, which changes nothing yet.
     pub(super) fn read_again(&self) -> Result<Config, DaemonError> {
         let config = Config::load(&self.file, self.role)?;
-        if config.engine != self.config.engine {
-            return Err(DaemonError::Config(format!(
-                "{}: the engine cannot change while it runs: restart the daemon",
-                self.file.display()
-            )));
-        }
-        Ok(config)
+        let fixed = match () {
+            () if config.engine != self.config.engine => "the engine",
+            () if config.pin != self.config.pin => "`pin` of [scheduler]",
+            () => return Ok(config),
+        };
+        Err(DaemonError::Config(format!(
+            "{}: {fixed} cannot change while it runs: restart the daemon",
+            self.file.display()
+        )))
     }
 
     /// Goes by another configuration. What requests changed is as configured again.

@@ -22,6 +22,7 @@ impl State {
     }
 
     async fn read_again(&self, manager: &mut Manager) -> Result<(), DaemonError> {
+        let before = manager.config().buffers;
         let config = manager.read_again()?;
         // What may be taken by others comes first.
         self.answerer.lock().await.serve(self.role, &config).await?;
@@ -32,6 +33,10 @@ impl State {
         *lock(&self.weights) = weights(&config.accesses);
         lock(&self.own_weights).clear();
         adopted?;
+        // What others have set since stays, if the file says the same.
+        if config.buffers != before {
+            lock(&self.engine).widen(&config.buffers)?;
+        }
         lock(&self.engine).announce(&config.announce)?;
         self.set_up(manager, false)
     }
