@@ -109,10 +109,35 @@ pub struct Plan {
     pub standby: BTreeSet<usize>,
     /// Every address that serves or could.
     pub uses: Vec<Use>,
+    /// Accesses that want an address which another one has, with the reason.
+    pub doubles: Vec<(usize, String)>,
     /// State and reason of each access.
     pub accesses: Vec<(AccessState, String)>,
     /// Interfaces left out, with the reason.
     pub ignored: Vec<(String, String)>,
+}
+
+impl Plan {
+    /// Whether another interface that leads out has the address: the kernel takes one endpoint
+    /// of an address, and rules by source cannot tell the two apart.
+    fn is_double(
+        &mut self,
+        settings: &Settings,
+        access: usize,
+        interface: &str,
+        address: IpAddr,
+    ) -> bool {
+        let mut others = self.uses.iter();
+        let Some(other) = others.find(|u| u.address == address && u.routed) else {
+            return false;
+        };
+        let why = format!(
+            "{interface} has the same address as {} ({}), {address}: give one of them another",
+            settings.accesses[other.access].name, other.interface
+        );
+        self.doubles.push((access, why));
+        true
+    }
 }
 
 /// Decides what is to be set.
@@ -145,6 +170,9 @@ pub fn plan(
     // Every access gets one before any gets two.
     candidates.sort_by_key(|(rank, access, interface, _)| (*rank, *access, interface.index));
     for (_, access, interface, address) in candidates {
+        if plan.is_double(settings, access, &interface.name, address.address) {
+            continue;
+        }
         let lead = lead(view, memory, interface, address);
         let near = settings.proxy.iter().any(|p| address.reaches(*p));
         match lead {
@@ -179,7 +207,7 @@ pub fn plan(
 /// is not switched off, whatever its interface is like. No route is touched.
 pub fn plan_once(settings: &Settings, view: &View, memory: &Memory) -> Plan {
     let verdicts = choose(settings, view);
-    let mut plan = Plan::default();
+    let (mut plan, mut uses) = (Plan::default(), Vec::new());
     let mut serving = BTreeSet::new();
     for (interface, verdict) in view.interfaces.iter().zip(&verdicts) {
         let Verdict::Serves(access) = verdict else {
@@ -193,7 +221,7 @@ pub fn plan_once(settings: &Settings, view: &View, memory: &Memory) -> Plan {
                 .collect(),
         };
         if settings.accesses[*access].enabled {
-            plan.uses.extend(addresses.into_iter().map(|address| Use {
+            uses.extend(addresses.into_iter().map(|address| Use {
                 access: *access,
                 address,
                 ifindex: interface.index,
@@ -203,7 +231,12 @@ pub fn plan_once(settings: &Settings, view: &View, memory: &Memory) -> Plan {
             }));
         }
     }
-    plan.uses.sort_by_key(|u| u.access);
+    uses.sort_by_key(|u| u.access);
+    for u in uses {
+        if !plan.is_double(settings, u.access, &u.interface, u.address) {
+            plan.uses.push(u);
+        }
+    }
     plan.owned = owned(view, memory, &serving, &plan.uses);
     let conditions = BTreeMap::new();
     endpoints(&mut plan, settings, view, &conditions);

@@ -1,3 +1,4 @@
+mod doubles;
 mod model;
 
 use std::collections::BTreeMap;

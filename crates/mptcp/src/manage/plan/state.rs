@@ -52,6 +52,10 @@ pub(super) fn state(
         return (AccessState::Down, format!("{} {what}", n.name));
     };
     let uses: Vec<&Use> = plan.uses.iter().filter(|u| u.access == i).collect();
+    let double = plan.doubles.iter().find(|(access, _)| *access == i);
+    if let (true, Some((_, why))) = (uses.is_empty(), double) {
+        return (AccessState::Ignored, why.clone());
+    }
     if uses.is_empty() {
         let what = match access.address {
             Some(a) => format!("{} does not have the address {a}, or not yet", up.name),
