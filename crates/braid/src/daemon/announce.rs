@@ -102,7 +102,7 @@ impl Announced {
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Takes back what is announced for the sake of connections alone, once they have ended.
-pub(super) async fn watch(state: Arc<State>) {
+pub(super) async fn watch(state: Arc<State>) -> DaemonError {
     loop {
         tokio::time::sleep(EVERY).await;
         if let Err(e) = lock(&state.engine).withdraw() {

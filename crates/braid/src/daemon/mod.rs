@@ -42,6 +42,7 @@ use braid_link::RouteEvents;
 use braid_mptcp::events::AsyncEvents;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 
 use state::State;
 
@@ -193,21 +194,23 @@ async fn watched(
 ) -> Result<(), DaemonError> {
     state.begin().await?;
     let manages = kernel_events.is_some();
+    let mut all = JoinSet::new();
     if let Some(events) = kernel_events {
-        tokio::spawn(watch::mptcp(events, Arc::clone(state)));
+        all.spawn(watch::mptcp(events, Arc::clone(state)));
     }
     if manages {
-        tokio::spawn(slow::watch(Arc::clone(state)));
-        tokio::spawn(announce::watch(Arc::clone(state)));
+        all.spawn(slow::watch(Arc::clone(state)));
+        all.spawn(announce::watch(Arc::clone(state)));
     }
-    tokio::spawn(watch::links(changes, Arc::clone(state)));
-    tokio::spawn(watch::health(heard, Arc::clone(state)));
-    watch::reload(Arc::clone(state))?;
+    all.spawn(watch::links(changes, Arc::clone(state)));
+    all.spawn(watch::health(heard, Arc::clone(state)));
+    all.spawn(watch::reload(watch::hangups()?, Arc::clone(state)));
     let served = axum::serve(listener, serve::routes(Arc::clone(state)));
     tokio::select! {
         r = async { served.await } => {
             r.map_err(|e| DaemonError::Failed(format!("serve the control socket: {e}")))
         }
+        e = watch::end_of(&mut all) => Err(e),
         () = stop => Ok(()),
     }
 }

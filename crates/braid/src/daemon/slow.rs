@@ -8,6 +8,7 @@ use braid_core::api::EventKind;
 use braid_mptcp::buffers;
 use braid_mptcp::manage::slow::Path;
 
+use super::DaemonError;
 use super::state::{State, lock, now};
 
 /// Between two looks.
@@ -18,7 +19,7 @@ const LEAST: u64 = 125_000;
 const ESTABLISHED: u8 = 1;
 
 /// Looks, for ever.
-pub(super) async fn watch(state: Arc<State>) {
+pub(super) async fn watch(state: Arc<State>) -> DaemonError {
     let mut sent = BTreeMap::new();
     loop {
         tokio::time::sleep(EVERY).await;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use braid_core::Time;
 use braid_link::{Heard, RouteEvents};
 use braid_mptcp::events::{AsyncEvents, Batch, EventKind};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
 
 use super::DaemonError;
 use super::manager::Heard as Incoming;
@@ -17,8 +18,8 @@ const TURNS: usize = 4;
 /// Nothing is waited for longer.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Follows interfaces, addresses, routes and rules.
-pub(super) async fn links(mut changes: RouteEvents, state: Arc<State>) {
+/// Follows interfaces, addresses, routes and rules until that fails: says why.
+pub(super) async fn links(mut changes: RouteEvents, state: Arc<State>) -> DaemonError {
     loop {
         match changes.next().await {
             Ok(heard) => {
@@ -32,15 +33,14 @@ pub(super) async fn links(mut changes: RouteEvents, state: Arc<State>) {
                 state.reconcile().await;
             }
             Err(e) => {
-                eprintln!("braid: {e}; interfaces are no longer followed");
-                return;
+                return DaemonError::Failed(format!("{e}: interfaces cannot be followed"));
             }
         }
     }
 }
 
-/// Follows connections and subflows.
-pub(super) async fn mptcp(mut events: AsyncEvents, state: Arc<State>) {
+/// Follows connections and subflows until that fails: says why.
+pub(super) async fn mptcp(mut events: AsyncEvents, state: Arc<State>) -> DaemonError {
     loop {
         match events.next().await {
             Ok(Batch::Events(all)) => {
@@ -58,15 +58,14 @@ pub(super) async fn mptcp(mut events: AsyncEvents, state: Arc<State>) {
             Ok(Batch::Lost) => state.note_lost(),
             Ok(Batch::Nothing) => {}
             Err(e) => {
-                eprintln!("braid: {e}; its events are no longer told");
-                return;
+                return DaemonError::Failed(format!("{e}: connections cannot be followed"));
             }
         }
     }
 }
 
-/// Probes, and judges accesses.
-pub(super) async fn health(mut heard: Incoming, state: Arc<State>) {
+/// Probes, and judges accesses, for ever.
+pub(super) async fn health(mut heard: Incoming, state: Arc<State>) -> DaemonError {
     let answers = &mut heard.answers;
     loop {
         let due = state.manager.lock().await.due();
@@ -92,14 +91,57 @@ pub(super) async fn health(mut heard: Incoming, state: Arc<State>) {
     }
 }
 
-/// Reads the configuration again on SIGHUP.
-pub(super) fn reload(state: Arc<State>) -> Result<(), DaemonError> {
-    let mut hangup = signal(SignalKind::hangup())
-        .map_err(|e| DaemonError::Failed(format!("listen to SIGHUP: {e}")))?;
-    tokio::spawn(async move {
-        while hangup.recv().await.is_some() {
-            state.reload().await;
-        }
-    });
-    Ok(())
+/// Listens to SIGHUP,
+pub(super) fn hangups() -> Result<Signal, DaemonError> {
+    signal(SignalKind::hangup()).map_err(|e| DaemonError::Failed(format!("listen to SIGHUP: {e}")))
+}
+
+/// and reads the configuration again on each.
+pub(super) async fn reload(mut hangups: Signal, state: Arc<State>) -> DaemonError {
+    while hangups.recv().await.is_some() {
+        state.reload().await;
+    }
+    DaemonError::Failed("listen to SIGHUP: no more can come".into())
+}
+
+/// Waits for the first of those that are to go on for ever, and says why it did not.
+pub(super) async fn end_of(all: &mut JoinSet<DaemonError>) -> DaemonError {
+    let why = match all.join_next().await {
+        Some(Ok(e)) => e.to_string(),
+        Some(Err(e)) => format!("a task of the daemon ended ({e}): this is a bug"),
+        None => return std::future::pending().await,
+    };
+    DaemonError::Failed(format!(
+        "{why}: the daemon ends, since it would not hear of changes: start it again (systemd \
+         does), it takes over what is set"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_daemon_ends_with_the_first_of_its_tasks() {
+        let begin = |ends: Option<&'static str>| {
+            let mut all = JoinSet::new();
+            all.spawn(std::future::pending());
+            all.spawn(async move {
+                match ends {
+                    Some(why) => DaemonError::Failed(why.into()),
+                    None => panic!("out of order"),
+                }
+            });
+            all
+        };
+        let failed = end_of(&mut begin(Some("read changes: gone"))).await;
+        assert!(
+            failed
+                .to_string()
+                .starts_with("read changes: gone: the daemon ends")
+        );
+        assert_eq!(failed.exit_code(), 1, "the unit starts it again");
+        let panicked = end_of(&mut begin(None)).await.to_string();
+        assert!(panicked.contains("out of order"), "{panicked}");
+    }
 }
