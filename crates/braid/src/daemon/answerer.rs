@@ -62,7 +62,7 @@ async fn answer(socket: UdpSocket) {
         };
         let request = Probe::parse(&buffer[..n]).filter(|p| p.kind == Kind::Request);
         if let Some(request) = request
-            && limiter.allows(from.ip(), Time::from_nanos(now()))
+            && limiter.allows(from, Time::from_nanos(now()))
         {
             let _ = socket.try_send_to(&request.response().emit(), from);
         }

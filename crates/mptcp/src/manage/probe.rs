@@ -16,7 +16,7 @@
 //! | 24-31 | the asker's clock, nanoseconds; sent back as it is |
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use braid_core::Time;
 
@@ -97,33 +97,45 @@ impl Probe {
     }
 }
 
-/// Answers per second to one address.
+/// Answers per second to one address and port: an access of a device, which asks 25 times
+/// at most.
 const RATE: u32 = 100;
-/// Addresses that are counted at one time.
-const ADDRESSES: usize = 4096;
+/// Answers per second to one address: many devices may be behind it (CGNAT, RFC 6888).
+const RATE_SHARED: u32 = 10_000;
+/// Addresses with their ports that are counted at one time, some 5 MB.
+const COUNTED: usize = 65_536;
 
-/// Bounds the answers to each address.
+/// Bounds the answers to each address, and to each of its ports.
 #[derive(Debug, Default)]
 pub struct Limiter {
     /// The second that is counted, and the answers in it.
     second: u64,
-    answered: BTreeMap<IpAddr, u32>,
+    answered: BTreeMap<SocketAddr, u32>,
+    /// Of all ports; not more than of the above.
+    shared: BTreeMap<IpAddr, u32>,
 }
 
 impl Limiter {
     /// Whether a request from `from` may be answered now.
-    pub fn allows(&mut self, from: IpAddr, now: Time) -> bool {
+    pub fn allows(&mut self, from: SocketAddr, now: Time) -> bool {
         let second = now.as_nanos() / 1_000_000_000;
         if second != self.second {
             self.second = second;
             self.answered.clear();
+            self.shared.clear();
         }
-        if !self.answered.contains_key(&from) && self.answered.len() >= ADDRESSES {
+        if !self.answered.contains_key(&from) && self.answered.len() >= COUNTED {
             return false;
         }
         let n = self.answered.entry(from).or_default();
         *n += 1;
-        *n <= RATE
+        // Beyond its own, one port takes nothing from the others.
+        if *n > RATE {
+            return false;
+        }
+        let all = self.shared.entry(from.ip()).or_default();
+        *all += 1;
+        *all <= RATE_SHARED
     }
 }
 
@@ -164,17 +176,54 @@ mod tests {
         }
 
         #[test]
-        fn answers_are_bounded(requests in prop::collection::vec((0u8..4, 0u64..3_000), 0..2_000)) {
+        fn answers_are_bounded(
+            requests in prop::collection::vec((0u8..2, 0u16..2, 0u64..3_000), 0..2_000),
+        ) {
             let mut l = Limiter::default();
             let mut requests = requests;
-            requests.sort_by_key(|r| r.1);
+            requests.sort_by_key(|r| r.2);
             let mut answered = BTreeMap::new();
-            for (host, ms) in requests {
-                if l.allows(IpAddr::from([10, 0, 0, host]), Time::from_nanos(ms * 1_000_000)) {
-                    *answered.entry((host, ms / 1000)).or_insert(0u32) += 1;
+            let mut asked = answered.clone();
+            for (host, port, ms) in requests {
+                let of = (host, port, ms / 1000);
+                *asked.entry(of).or_insert(0u32) += 1;
+                if l.allows(from(host, port), Time::from_nanos(ms * 1_000_000)) {
+                    *answered.entry(of).or_insert(0u32) += 1;
                 }
             }
-            prop_assert!(answered.values().all(|n| *n <= RATE));
+            for (of, n) in asked {
+                prop_assert_eq!(answered[&of], n.min(RATE));
+            }
         }
+    }
+
+    fn from(host: u8, port: u16) -> SocketAddr {
+        (IpAddr::from([10, 0, 0, host]), port).into()
+    }
+
+    #[test]
+    fn devices_behind_one_address_are_all_answered() {
+        let mut l = Limiter::default();
+        // 300 devices ask each 40 ms, one floods.
+        let answered = |l: &mut Limiter, port| l.allows(from(1, port), Time::ZERO);
+        for _ in 0..25 {
+            assert!((0..300).all(|port| answered(&mut l, port)));
+            for _ in 0..1000 {
+                answered(&mut l, 999);
+            }
+        }
+    }
+
+    #[test]
+    fn neither_one_address_nor_all_of_them_get_answers_without_end() {
+        let mut l = Limiter::default();
+        let one = (0..=u16::MAX).filter(|port| l.allows(from(1, *port), Time::ZERO));
+        assert_eq!(one.count(), RATE_SHARED as usize);
+        let others = (0..200).flat_map(|host| (0..1000).map(move |port| (host, port)));
+        for (host, port) in others {
+            l.allows(from(host, port), Time::ZERO);
+        }
+        assert!(l.answered.len() <= COUNTED && l.shared.len() <= COUNTED);
+        assert!(l.allows(from(201, 1), Time::from_nanos(1_000_000_000)));
     }
 }
