@@ -25,6 +25,9 @@ use crate::error::LabError;
 use crate::scenario::{self, Action, Case, Direction, Engine, PathManager};
 use crate::topology::{Access, Child, Device, Namespace, Spawn, Topology};
 
+/// Schedulers that go by an order of the accesses.
+const BY_ORDER: [&str; 2] = ["active-standby", "priority-based"];
+
 struct End {
     /// Its drop ends the process.
     child: Child,
@@ -160,8 +163,15 @@ impl Ends {
             left_out_by_device: matches!(case.engine, Engine::Mptcp) && !weights::known_to_kernel(),
             others: started,
         };
+        let by_order = case
+            .scheduler
+            .as_deref()
+            .is_some_and(|s| BY_ORDER.contains(&s));
+        if by_order && matches!(case.engine, Engine::Mpquic { .. }) {
+            ends.order(case, true).await?;
+        }
         if context.controls.orders(case) {
-            ends.order(case).await?;
+            ends.order(case, false).await?;
         } else {
             ends.schedule(case).await?;
         }
@@ -175,13 +185,16 @@ impl Ends {
         all.find_map(|end| epitaph(&mut end.child))
     }
 
-    /// One access carries, the next waits for it to go, and so on; backups last.
-    async fn order(&mut self, case: &Case) -> Result<()> {
+    /// One access carries, the next waits for it to go, or to be full, and so on; backups
+    /// last. With `both`, the proxy is told, too.
+    async fn order(&mut self, case: &Case, both: bool) -> Result<()> {
         let (waiting, first): (Vec<_>, Vec<_>) = case.accesses.iter().partition(|a| a.backup);
         let all = first.into_iter().chain(waiting).zip(1..);
-        let order = all.map(|(a, n)| (a.name.clone(), Some(n))).collect();
-        let api = &mut self.device.client;
-        api.put("/v1/priorities", &Priorities(order)).await?;
+        let order = Priorities(all.map(|(a, n)| (a.name.clone(), Some(n))).collect());
+        let proxy = both.then_some(&mut self.proxy);
+        for end in [&mut self.device].into_iter().chain(proxy) {
+            end.client.put("/v1/priorities", &order).await?;
+        }
         Ok(())
     }
 
