@@ -91,12 +91,12 @@ pub(super) async fn health(mut heard: Incoming, state: Arc<State>) -> DaemonErro
     }
 }
 
-/// Listens to SIGHUP,
+/// Listens to SIGHUP.
 pub(super) fn hangups() -> Result<Signal, DaemonError> {
     signal(SignalKind::hangup()).map_err(|e| DaemonError::Failed(format!("listen to SIGHUP: {e}")))
 }
 
-/// and reads the configuration again on each.
+/// Reads the configuration again on each SIGHUP.
 pub(super) async fn reload(mut hangups: Signal, state: Arc<State>) -> DaemonError {
     while hangups.recv().await.is_some() {
         state.reload().await;
