@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use braid_core::api::{AccessState, Connections, EventKind, Events, Priorities};
 use daemon::Daemon;
 use nix::sys::signal::Signal;
-use traffic::{DEVICE, Traffic, addresses};
+use traffic::{DEVICE, Traffic, addresses, is_over};
 use world::{World, eventually, service};
 
 const THIRD: &str = "[access.lte]\ninterface = \"d3\"\nkind = \"lte\"\npriority = 3\n";
@@ -124,6 +124,7 @@ fn the_least_number_that_is_usable_carries() {
     // Nothing but what was caused.
     assert_eq!(lte.collect::<Vec<_>>(), [Active, Backup, Active]);
     traffic.stop();
+    is_over(&device);
     assert_eq!(device.end(Signal::SIGTERM), Some(0));
     assert_eq!(addresses(&w).len(), 0);
 }

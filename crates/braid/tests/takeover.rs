@@ -18,7 +18,7 @@ use braid_mptcp::pm::{Endpoint, EndpointFlags, PathManager};
 use braid_mptcp::socket;
 use daemon::Daemon;
 use nix::sys::signal::Signal;
-use traffic::{DEVICE, PROXY, Traffic, addresses, endpoints, runs_on};
+use traffic::{DEVICE, PROXY, Traffic, addresses, endpoints, is_over, runs_on};
 use world::{World, device4, eventually, service};
 
 #[test]
@@ -44,6 +44,7 @@ fn a_killed_daemon_is_followed_by_one_that_takes_over() {
     assert_eq!((endpoints(&w), w.rules_of_ours()), (before, 1));
     traffic.goes_on();
     traffic.stop();
+    is_over(&device);
     assert_eq!(device.end(Signal::SIGTERM), Some(0));
     assert_eq!(addresses(&w), BTreeSet::from([foreign.address]));
     assert_eq!(w.rules_of_ours(), 0);

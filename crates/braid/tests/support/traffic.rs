@@ -113,6 +113,15 @@ pub(crate) fn subflows(device: &Daemon) -> BTreeSet<SocketAddr> {
         .collect()
 }
 
+/// Until no connection is left: an end in order keeps the addresses of those that live.
+pub(crate) fn is_over(device: &Daemon) {
+    eventually("an end of all connections", || {
+        let all: Connections = device.get("/v1/connections");
+        let left = all.connections.iter().any(|c| c.token.is_some());
+        (!left).then_some(())
+    });
+}
+
 pub(crate) fn runs_on(device: &Daemon, wanted: &[IpAddr]) {
     let wanted: BTreeSet<_> = wanted.iter().copied().collect();
     eventually(&format!("subflows on {wanted:?}"), || {
