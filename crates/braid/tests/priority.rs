@@ -124,7 +124,7 @@ fn the_least_number_that_is_usable_carries() {
     // Nothing but what was caused.
     assert_eq!(lte.collect::<Vec<_>>(), [Active, Backup, Active]);
     traffic.stop();
-    is_over(&device);
+    is_over(&w);
     assert_eq!(device.end(Signal::SIGTERM), Some(0));
     assert_eq!(addresses(&w).len(), 0);
 }

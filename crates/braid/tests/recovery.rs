@@ -58,7 +58,7 @@ fn a_link_that_went_is_used_again_when_it_is_back() {
         Some("nr")
     );
     traffic.stop();
-    is_over(&device);
+    is_over(&w);
     assert_eq!(device.end(Signal::SIGTERM), Some(0));
     assert_eq!(endpoints(&w), []);
     assert_eq!(w.device.run(|| support::sysctl(buffers::RECEIVE)), first);
@@ -83,7 +83,7 @@ fn endpoints_follow_an_address_with_routes_of_their_own() {
     assert_eq!(s.accesses[1].address, Some(moved));
     assert_eq!(w.rules_of_ours(), 1);
     traffic.stop();
-    is_over(&device);
+    is_over(&w);
     assert_eq!(device.end(Signal::SIGINT), Some(130));
     assert_eq!((endpoints(&w), w.rules_of_ours()), (vec![], 0));
 }
@@ -115,7 +115,7 @@ fn a_renewed_lease_changes_nothing_and_a_lost_one_comes_back() {
         traffic.goes_on();
     }
     traffic.stop();
-    is_over(&device);
+    is_over(&w);
     assert_eq!(device.end(Signal::SIGTERM), Some(0));
     assert_eq!((endpoints(&w), w.rules_of_ours()), (vec![], 0));
 }

@@ -44,7 +44,7 @@ fn a_killed_daemon_is_followed_by_one_that_takes_over() {
     assert_eq!((endpoints(&w), w.rules_of_ours()), (before, 1));
     traffic.goes_on();
     traffic.stop();
-    is_over(&device);
+    is_over(&w);
     assert_eq!(device.end(Signal::SIGTERM), Some(0));
     assert_eq!(addresses(&w), BTreeSet::from([foreign.address]));
     assert_eq!(w.rules_of_ours(), 0);

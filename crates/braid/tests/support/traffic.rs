@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use braid_core::api::Connections;
+use braid_mptcp::diag::Diag;
 use braid_mptcp::pm::{Endpoint, PathManager};
 use braid_mptcp::socket;
 
@@ -114,11 +115,10 @@ pub(crate) fn subflows(device: &Daemon) -> BTreeSet<SocketAddr> {
 }
 
 /// Until no connection is left: an end in order keeps the addresses of those that live.
-pub(crate) fn is_over(device: &Daemon) {
+pub(crate) fn is_over(w: &World) {
     eventually("an end of all connections", || {
-        let all: Connections = device.get("/v1/connections");
-        let left = all.connections.iter().any(|c| c.token.is_some());
-        (!left).then_some(())
+        let in_use = || Diag::open().unwrap().addresses_in_use().unwrap();
+        w.device.run(in_use).is_empty().then_some(())
     });
 }
 
