@@ -5,6 +5,8 @@ use crate::report::Report;
 
 /// Part of what all paths could carry.
 const LEAST: f64 = 0.85;
+/// Means over points where downloads take other times, and so see other seconds of a drive.
+const NOISE: f64 = 0.99;
 
 /// The bars of one drive, or of all of one kind.
 pub(super) fn judge(report: &mut Report, name: &str, set: &Set) {
@@ -38,9 +40,9 @@ pub(super) fn judge(report: &mut Report, name: &str, set: &Set) {
         if let Some((three, four)) = compare("3", "4") {
             report.bar(
                 &what("four interfaces"),
-                "not less than three",
+                "not less than three, within 1 % of noise",
                 format!("{:.1} and {:.1} Mbit/s", mbps(&four), mbps(&three)),
-                mbps(&four) >= mbps(&three),
+                mbps(&four) >= NOISE * mbps(&three),
             );
         }
         let (most, in_words) = match set.get(engine, "3") {
@@ -55,5 +57,46 @@ pub(super) fn judge(report: &mut Report, name: &str, set: &Set) {
                 part >= LEAST,
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use braid_lab::summary::{CaseResult, Summary};
+
+    use super::*;
+
+    /// Of 100 Mbit/s on all paths, with one ideal path, two, three and four.
+    fn met(goodputs: [f64; 4], intact: bool, completion_s: Option<f64>) -> bool {
+        let case = |(interfaces, goodput_mbps)| CaseResult {
+            name: format!("{interfaces}: {EXPECTING}"),
+            goodput_mbps,
+            ideal_mbps: Some(80.0),
+            capacity_mbps: Some(100.0),
+            completion_s,
+            intact: Some(intact),
+            ..CaseResult::default()
+        };
+        let cases = ["sp", "2", "3", "4"].into_iter().zip(goodputs);
+        let mut set = Set::default();
+        let summary = Summary {
+            cases: cases.map(case).collect(),
+            ..Summary::default()
+        };
+        set.add(summary).unwrap();
+        let mut report = Report::default();
+        judge(&mut report, "here", &set);
+        report.all_met()
+    }
+
+    #[test]
+    fn each_bar_can_be_missed() {
+        let done = Some(3.0);
+        assert!(met([60.0, 80.0, 86.0, 85.5], true, done));
+        assert!(!met([60.0, 60.0, 86.0, 87.0], true, done));
+        assert!(!met([60.0, 80.0, 86.0, 85.0], true, done));
+        assert!(!met([60.0, 80.0, 84.9, 87.0], true, done));
+        assert!(!met([60.0, 80.0, 86.0, 87.0], false, done));
+        assert!(!met([60.0, 80.0, 86.0, 87.0], true, None));
     }
 }
