@@ -199,7 +199,7 @@ fn the_last_access_stays_though_it_is_silent() {
 }
 
 #[test]
-fn idle_accesses_are_kept_while_the_proxys_daemon_is_away() {
+fn idle_accesses_are_kept_while_nobody_answers_at_the_proxy() {
     let Some(w) = World::new(2) else { return };
     let t = tempfile::tempdir().unwrap();
     let mut proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
