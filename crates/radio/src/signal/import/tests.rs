@@ -297,5 +297,11 @@ fn shared_5g_production() {
         assert!(s.visible_mean >= s.available_mean);
         let best = &s.levels[1];
         assert!((1.0..112.0).contains(&best.mean_mbps), "{best:?}");
+        // The drive that docs/signals.md tells of.
+        if path.ends_with("Download_Driving_B_2019.12.14_10.16.30.csv") {
+            assert_eq!((s.seconds, (best.mean_mbps * 10.0).round()), (1163, 412.0));
+            let counts: Vec<_> = m.flaws.iter().map(|f| f.count).collect();
+            assert_eq!(counts, [137, 63, 17, 3, 433]);
+        }
     }
 }
