@@ -7,6 +7,7 @@ mod request;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use braid_core::api::{AccessState, Event, Events, Status};
 use nix::sys::signal::{Signal, kill};
@@ -119,8 +120,18 @@ impl Daemon {
     }
 }
 
+/// In order, also when a test fails: what a killed one has pinned waits for the next.
 impl Drop for Daemon {
     fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            self.signal(Signal::SIGTERM);
+        }
+        for _ in 0..100 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
