@@ -153,11 +153,17 @@ impl Schedule {
             if self.outages.iter().any(gone) {
                 continue;
             }
-            if let Some(expected) = expected::of(&self.case, &access.name, at) {
-                ends.expect(&access.name, expected).await?;
-            }
+            self.expect(&access.name, at, ends).await?;
         }
         Ok(())
+    }
+
+    /// Tells the device what to expect of one access.
+    async fn expect(&self, access: &str, at: Duration, ends: &mut Ends) -> Result<()> {
+        match expected::of(&self.case, access, at) {
+            Some(expected) => ends.expect(access, expected).await,
+            None => Ok(()),
+        }
     }
 
     async fn apply(
@@ -173,9 +179,7 @@ impl Schedule {
                 self.tell(ends, &event.access, false).await?;
             }
             Action::Up => {
-                if let Some(expected) = expected::of(&self.case, &event.access, event.at) {
-                    ends.expect(&event.access, expected).await?;
-                }
+                self.expect(&event.access, event.at, ends).await?;
                 let (interface, _) = topology.link_state(DEVICE, &event.access)?;
                 if !interface {
                     topology.link_up(DEVICE, &event.access, self.address(&event.access))?;
