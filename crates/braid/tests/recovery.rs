@@ -144,6 +144,15 @@ fn several_addresses_and_both_families_serve() {
     traffic.stop();
 }
 
+/// Until they are, on each access.
+fn probes_are_answered(device: &Daemon) {
+    eventually("probes are answered", || {
+        let s: Status = device.get("/v1/status");
+        let answered = s.accesses.iter().all(|a| a.probe_rtt_ms.is_some());
+        answered.then_some(())
+    });
+}
+
 #[test]
 fn a_silent_access_is_taken_out_and_comes_back() {
     let Some(w) = World::new(2) else { return };
@@ -153,11 +162,7 @@ fn a_silent_access_is_taken_out_and_comes_back() {
     let traffic = Traffic::start(&w, service(80));
     let both = [device4(1), device4(2)];
     runs_on(&device, &both);
-    eventually("probes are answered", || {
-        let s: Status = device.get("/v1/status");
-        let answered = s.accesses.iter().all(|a| a.probe_rtt_ms.is_some());
-        answered.then_some(())
-    });
+    probes_are_answered(&device);
     for k in [2, 1] {
         let name = ["nr", "wifi"][usize::from(k - 1)];
         w.silence(k, true);
@@ -184,10 +189,7 @@ fn the_last_access_stays_though_it_is_silent() {
     let config = DEVICE.split("[access.wifi]").next().unwrap();
     let device = Daemon::start(&w.device, t.path(), "up", config);
     let traffic = Traffic::start(&w, service(80));
-    eventually("probes are answered", || {
-        let s: Status = device.get("/v1/status");
-        s.accesses[0].probe_rtt_ms
-    });
+    probes_are_answered(&device);
     w.silence(1, true);
     let why = device.becomes("nr", AccessState::Silent);
     assert!(why.contains("no other access is left"), "{why}");
@@ -214,12 +216,8 @@ fn idle_accesses_are_kept_while_nobody_answers_at_the_proxy() {
     fetch(&mut stream, 100_000);
     let both = [device4(1), device4(2)];
     runs_on(&device, &both);
-    eventually("probes are answered", || {
-        let s: Status = device.get("/v1/status");
-        let answered = s.accesses.iter().all(|a| a.probe_rtt_ms.is_some());
-        answered.then_some(())
-    });
-    // Nothing flows, and nobody answers.
+    probes_are_answered(&device);
+    // Nothing flows, and nobody answers: longer than an idle access takes to be found dead.
     proxy.end(Signal::SIGKILL);
     std::thread::sleep(Duration::from_secs(4));
     let silent = |e: &braid_core::api::Event| {
