@@ -6,7 +6,8 @@ export PATH := $(CURDIR)/$(BUILD)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
 BRAID := $(CARGO_TARGET_DIR)/release/braid
 
 .PHONY: help demo test lint build kernel guest soak soak-kernel setup bench bench-long \
-  bench-recovery bench-weights bench-cost bench-lab bench-mpquic bench-downloads install clean picture
+  bench-recovery bench-weights bench-fairness bench-cost bench-lab bench-mpquic bench-downloads \
+  install clean picture
 
 help:
 	@echo 'make demo      install what is missing, build, run the main scenario, show table and report'
@@ -19,6 +20,7 @@ help:
 	@echo 'make bench           the emulator, and recovery, against their bars'
 	@echo 'make bench-recovery  200 outages of each access and sort'
 	@echo 'make bench-weights   weights, ten times each'
+	@echo 'make bench-fairness  MPTCP beside TCP: shares of a line, the shift to the better path'
 	@echo 'make bench-cost      what weights cost in processor time'
 	@echo 'make bench-lab       MPTCP over the scenarios'
 	@echo 'make bench-mpquic    Multipath QUIC: rates, shares, outages, latency'
@@ -71,7 +73,7 @@ test: lint kernel guest
 	@scripts/setup.sh test
 	kernel/test/run.sh schedulers
 	kernel/test/run.sh soak 500
-	cargo test --workspace --locked --release
+	@BUILD=$(BUILD) scripts/tests.sh
 	scripts/check-docs.sh
 
 BENCH := cargo run --release --locked -p braid-bench --
@@ -86,7 +88,7 @@ bench-long: build
 # on. ARGS=--again makes them anew.
 ARGS :=
 RUNS := out/bench
-bench-recovery bench-weights bench-cost: bench-%: build
+bench-recovery bench-weights bench-fairness bench-cost: bench-%: build
 	$(BENCH) $* --braid $(BRAID) --runs $(RUNS) $(ARGS)
 soak: build
 	cargo test --locked --release -p braid-mpquic --lib -- --ignored

@@ -49,6 +49,8 @@ enum What {
     Soak(mptcp::soak::Options),
     /// Weights on this machine's kernel; takes root.
     Weights(mptcp::weights::Options),
+    /// MPTCP beside TCP: shares of a line, the shift to the better path; takes root.
+    Fairness(mptcp::fairness::Options),
     /// What weights cost in processor time; takes root.
     Cost(mptcp::cost::Options),
     /// Multipath QUIC; on the real clock takes root, and a machine that does nothing else.
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         What::Recovery(options) => mptcp::recovery::run(&options),
         What::Soak(options) => mptcp::soak::run(&options),
         What::Weights(options) => mptcp::weights::run(&options),
+        What::Fairness(options) => mptcp::fairness::run(&options),
         What::Mpquic(options) => mpquic::run(&options),
         What::Peer(options) => peer::run(&options),
         What::Hq(what) => peer::hq::run(what),

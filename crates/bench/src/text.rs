@@ -18,6 +18,21 @@ pub(crate) fn shipped_table(name: &str) -> Result<Table> {
         .with_context(|| format!("read the scenario {name}"))
 }
 
+/// A shipped scenario with this seed, of its cases those that `keep` takes.
+pub(crate) fn shipped_cases(name: &str, seed: u32, keep: fn(&Table) -> bool) -> Result<Table> {
+    let mut table = shipped_table(name)?;
+    table.insert("seed".into(), i64::from(seed).into());
+    if let Some(cases) = table.get_mut("case").and_then(Value::as_array_mut) {
+        cases.retain(|c| c.as_table().is_some_and(keep));
+    }
+    Ok(table)
+}
+
+/// Whether a case is of this engine.
+pub(crate) fn is_of(case: &Table, engine: &str) -> bool {
+    case.get("engine").and_then(Value::as_str) == Some(engine)
+}
+
 /// The accesses of a shipped scenario, and nothing else of it.
 pub(crate) fn accesses_of(name: &str, new_name: &str) -> Result<Table> {
     let mut table = shipped_table(name)?;

@@ -115,12 +115,8 @@ pub(super) fn pair(variant: &str, seed: u32) -> Result<String> {
 
 /// The walk with weights that follow, as it comes with Braid.
 pub(super) fn walk(seed: u32) -> Result<String> {
-    let mut table = text::shipped_table("walk-weights")?;
-    table.insert("seed".into(), i64::from(seed).into());
+    let mut table = text::shipped_cases("walk-weights", seed, |c| text::is_of(c, "mpquic"))?;
     table.remove("paper");
-    if let Some(cases) = table.get_mut("case").and_then(Value::as_array_mut) {
-        cases.retain(|c| c.get("engine").and_then(Value::as_str) == Some("mpquic"));
-    }
     text::to_text(&table)
 }
 

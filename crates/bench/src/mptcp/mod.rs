@@ -1,6 +1,7 @@
 //! MPTCP on this machine's kernel against its bars, by runs of the lab.
 
 pub(crate) mod cost;
+pub(crate) mod fairness;
 pub(crate) mod recovery;
 pub(crate) mod soak;
 pub(crate) mod soak_plan;

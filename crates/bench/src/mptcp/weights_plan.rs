@@ -111,12 +111,8 @@ pub(crate) fn changed(seed: u32) -> Result<String> {
 
 /// Figure 6 of paper 000, as it comes with Braid; of its cases that of the kernel alone.
 pub(crate) fn sweep(seed: u32) -> Result<String> {
-    let mut table = text::shipped_table("weights")?;
-    table.insert("seed".into(), i64::from(seed).into());
-    if let Some(cases) = table.get_mut("case").and_then(|c| c.as_array_mut()) {
-        cases.retain(|c| c.get("engine").and_then(|e| e.as_str()) == Some("mptcp"));
-    }
-    text::to_text(&table)
+    let kernel = |c: &Table| text::is_of(c, "mptcp");
+    text::to_text(&text::shipped_cases("weights", seed, kernel)?)
 }
 
 /// The times of constant weights of a scenario's first case.

@@ -46,6 +46,8 @@ const SHIPPED: &[Shipped] = embed![
     "drive",
     "fairness",
     "fairness-stock",
+    "fairness-stock-vegas",
+    "fairness-stock-load",
     "fairness-vegas",
     "fairness-load",
     "schedulers",
