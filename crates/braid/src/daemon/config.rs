@@ -76,6 +76,8 @@ pub struct Probe {
     pub enabled: bool,
     /// The UDP port.
     pub port: u16,
+    /// Where nobody answers probes, ask the other ends of subflows by TCP.
+    pub knock: bool,
 }
 
 impl Default for Probe {
@@ -83,6 +85,7 @@ impl Default for Probe {
         Self {
             enabled: true,
             port: probe::PORT,
+            knock: true,
         }
     }
 }

@@ -4,7 +4,7 @@ mod order;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use braid_core::Time;
@@ -22,6 +22,7 @@ use braid_mptcp::pm::PathManager;
 use super::checker::{Checker, Verdict};
 use super::config::Config;
 use super::kernel::Kernel;
+use super::knocker::Knocker;
 use super::prober::{Answers, Back, Prober};
 use super::requests::Requests;
 use super::state::now;
@@ -50,6 +51,7 @@ pub(super) struct Manager {
     missing: Missing,
     demand: Demand,
     prober: Prober,
+    knocker: Knocker,
     checker: Checker,
     stripped: BTreeSet<IpAddr>,
     view: View,
@@ -87,6 +89,7 @@ impl Manager {
             detector: Detector::default(),
             missing: Missing::default(),
             demand: Demand::default(),
+            knocker: Knocker::new(prober.tells()),
             prober,
             checker,
             stripped: BTreeSet::new(),
@@ -293,6 +296,11 @@ impl Manager {
             for outcome in self.detector.tick(t) {
                 match outcome {
                     Outcome::Probe { address, number } => self.prober.send(address, number),
+                    Outcome::Knock {
+                        address,
+                        to,
+                        number,
+                    } => self.knock(address, to, number),
                     Outcome::Silent { .. } | Outcome::Alive { .. } => changed = true,
                 }
             }
@@ -304,6 +312,14 @@ impl Manager {
         match changed {
             true => self.reconcile().await,
             false => Ok(vec![]),
+        }
+    }
+
+    fn knock(&mut self, address: IpAddr, to: SocketAddr, number: u32) {
+        let mut uses = self.plan.uses.iter();
+        let by = uses.find(|u| u.address == address && u.routed);
+        if let (Some(by), true) = (by, self.config.probe.enabled && self.config.probe.knock) {
+            self.knocker.send(address, &by.interface, to, number);
         }
     }
 

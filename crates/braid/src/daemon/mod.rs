@@ -15,6 +15,7 @@ mod events;
 mod keep;
 mod kernel;
 mod kernel_api;
+mod knocker;
 mod log;
 mod manager;
 mod prober;

@@ -69,6 +69,11 @@ impl Prober {
         (prober, told)
     }
 
+    /// Where answers of other kinds go.
+    pub(super) fn tells(&self) -> mpsc::Sender<Answer> {
+        self.tell.clone()
+    }
+
     /// Has sockets for these addresses, each with its interface, and no others.
     pub(super) fn serve(&mut self, wanted: &BTreeMap<IpAddr, String>, to: &[IpAddr], port: u16) {
         self.sockets.retain(|a, p| {

@@ -34,9 +34,13 @@ pub(super) fn samples(sockets: &[TcpSocket]) -> BTreeMap<IpAddr, Sample> {
         let quiet = Duration::from_millis(ms.into());
         let rtt = (t.min_rtt_us != u32::MAX && t.min_rtt_us > 0)
             .then(|| Duration::from_micros(t.min_rtt_us.into()));
+        let remote = open.then_some(s.remote);
         all.entry(s.local.ip())
             .and_modify(|a| {
                 a.subflows += 1;
+                if a.remote.is_none() || quiet < a.quiet {
+                    a.remote = remote.or(a.remote);
+                }
                 a.quiet = a.quiet.min(quiet);
                 a.unacked |= unacked;
                 a.timeouts = a.timeouts.max(timeouts);
@@ -48,6 +52,7 @@ pub(super) fn samples(sockets: &[TcpSocket]) -> BTreeMap<IpAddr, Sample> {
                 unacked,
                 timeouts,
                 min_rtt: rtt,
+                remote,
             });
     }
     all
@@ -89,6 +94,8 @@ pub(super) fn paths(sockets: &[TcpSocket]) -> BTreeMap<u32, Paths> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
     use braid_mptcp::diag::UlpInfo;
     use braid_mptcp::socket::TcpInfo;
@@ -133,6 +140,18 @@ mod tests {
         let second = all[&IpAddr::from([10, 77, 2, 2])];
         assert_eq!((second.subflows, second.quiet.as_millis()), (2, 500));
         assert!(!second.unacked);
+    }
+
+    #[test]
+    fn the_liveliest_subflow_that_is_open_tells_where_a_path_leads() {
+        let to = |port: u16, state, ms| TcpSocket {
+            remote: SocketAddr::from(([10, 77, 0, 1], port)),
+            ..subflow("10.77.1.2:1", state, ms, ms, 0)
+        };
+        let leads = |all: &[TcpSocket]| samples(all)[&IpAddr::from([10, 77, 1, 2])].remote;
+        let all = [to(80, 1, 50), to(81, 1, 20), to(82, 1, 90), to(83, 4, 1)];
+        assert_eq!(leads(&all), Some(all[1].remote));
+        assert_eq!(leads(&all[3..]), None, "what was given up leads nowhere");
     }
 
     #[test]

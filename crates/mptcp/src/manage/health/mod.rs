@@ -7,14 +7,16 @@
 //! Two probes at least have to be outstanding, so that one lost packet kills
 //! nothing. Unacknowledged data counts by itself only after the kernel's own
 //! retransmission timer has passed: a peer may delay an acknowledgement by 200 ms.
-//! Where no one answers probes, that is all there is, and a path that was taken
-//! out is tried again after a while. The same holds once whoever answered has gone: data
-//! comes and no answers, or a host says that nobody listens there.
+//! Where no one answers probes, the other ends of the subflows are asked by TCP, and where
+//! they do not answer either that is all there is: a path that was taken out is tried again
+//! after a while. The same holds once whoever answered has gone: data comes and no answers,
+//! or a host says that nobody listens there.
 
+mod knock;
 mod path;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use braid_core::Time;
@@ -46,6 +48,8 @@ pub struct Sample {
     pub timeouts: u8,
     /// The least round-trip time of any.
     pub min_rtt: Option<Duration>,
+    /// Where the liveliest of them leads.
+    pub remote: Option<SocketAddr>,
 }
 
 /// What is to be done, or has been found.
@@ -56,6 +60,16 @@ pub enum Outcome {
         /// From this address.
         address: IpAddr,
         /// To be found in the answer.
+        number: u32,
+    },
+    /// Begin a TCP connection; one that is accepted or refused is an answer, and is to be
+    /// closed at once.
+    Knock {
+        /// From this address.
+        address: IpAddr,
+        /// To this one.
+        to: SocketAddr,
+        /// To be given back with the answer.
         number: u32,
     },
     /// It is dead.
@@ -125,6 +139,9 @@ impl Detector {
         if path.silent_since().is_some() {
             self.due = self.due.min(now);
         }
+        for other in self.paths.values_mut() {
+            other.heard(address, number);
+        }
         Some(rtt)
     }
 
@@ -138,7 +155,7 @@ impl Detector {
         let busy = self.paths.values().any(|p| p.subflows() > 0);
         let mut outcomes = Vec::new();
         for (&address, path) in &mut self.paths {
-            match path.judge(now) {
+            match path.judge(now, busy) {
                 Some(true) => outcomes.push(Outcome::Silent { address }),
                 Some(false) => outcomes.push(Outcome::Alive { address }),
                 None => {}
@@ -147,12 +164,54 @@ impl Detector {
                 outcomes.push(Outcome::Probe { address, number });
             }
         }
+        outcomes.extend(self.knock(now, busy));
         let look = now + if busy { LOOK } else { REST };
         let wanted = self.paths.values().map(|p| p.due(now, busy));
         self.due = wanted
             .fold(look, Time::min)
             .max(now + Duration::from_millis(1));
         outcomes
+    }
+
+    /// Asks by TCP for paths that are quiet while another of their family is not, and on that
+    /// one as well.
+    fn knock(&mut self, now: Time, busy: bool) -> Vec<Outcome> {
+        let carries = |(a, p): (&IpAddr, &Path)| Some((*a, p.carries()?));
+        let lively: Vec<(IpAddr, Time)> = self.paths.iter().filter_map(carries).collect();
+        let mut knocks = Vec::new();
+        let mut controls = Vec::new();
+        for (&address, path) in &mut self.paths {
+            let mut others = lively.clone();
+            others.retain(|(a, _)| *a != address && a.is_ipv4() == address.is_ipv4());
+            let other = others.into_iter().max_by_key(|(_, life)| *life);
+            let Some(k) = path.knock(now, busy, other.map(|(_, life)| life)) else {
+                continue;
+            };
+            let (number, to) = (k.number, k.to);
+            knocks.push(Outcome::Knock {
+                address,
+                to,
+                number,
+            });
+            if let (true, Some((by, _))) = (k.first, other) {
+                controls.push((address, by, to));
+            }
+        }
+        for (of, by, to) in controls {
+            let Some(number) = self.paths.get_mut(&by).map(|p| p.stand_in(now)) else {
+                continue;
+            };
+            if let Some(path) = self.paths.get_mut(&of) {
+                path.controlled(by, number);
+            }
+            let address = by;
+            knocks.push(Outcome::Knock {
+                address,
+                to,
+                number,
+            });
+        }
+        knocks
     }
 
     /// When [`Detector::tick`] is wanted next.

@@ -1,10 +1,12 @@
 //! One address as the detector sees it.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use braid_core::Time;
 
+use super::knock::{Knock, Knocks, first_knock};
 use super::{ASK, MARGIN, REST, Sample};
 
 /// What is assumed before a round trip was measured.
@@ -26,6 +28,14 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Probes without an answer, while data comes, by which the answerer is gone.
 const GONE: u32 = 4;
 
+/// A question that was not answered yet.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    number: u32,
+    at: Time,
+    by_tcp: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Path {
     sample: Sample,
@@ -35,11 +45,10 @@ pub(super) struct Path {
     tcp_life: Time,
     /// Silence counts from here at the earliest.
     floor: Time,
-    /// Numbers of probes not answered yet, with when they were sent.
-    sent: VecDeque<(u32, Time)>,
+    sent: VecDeque<Sent>,
     number: u32,
     last_probe: Option<Time>,
-    /// Probes sent since the last sign of life, and the first of them.
+    /// Questions that count, sent since the last sign of life, and the first of them.
     open: u32,
     first_open: Option<Time>,
     /// Since when data was seen unacknowledged, without a sign of life since.
@@ -57,6 +66,7 @@ pub(super) struct Path {
     wanted: u32,
     returned: Option<Time>,
     retry: Duration,
+    knocks: Knocks,
 }
 
 impl Path {
@@ -82,11 +92,15 @@ impl Path {
             wanted: ANSWERS,
             returned: None,
             retry: RETRY,
+            knocks: Knocks::new(),
         }
     }
 
     fn lives(&mut self, at: Time) {
         if at > self.life {
+            if self.knocking() {
+                self.knocks.lived(at);
+            }
             self.life = at;
             self.open = 0;
             self.first_open = None;
@@ -109,27 +123,45 @@ impl Path {
             }
             false => self.unacked = None,
         }
+        self.knocks.leads(sample.remote);
         self.sample = sample;
     }
 
     pub(super) fn answer(&mut self, number: u32, now: Time) -> Option<Duration> {
-        let at = self.sent.iter().position(|(n, _)| *n == number)?;
-        let (_, sent) = self.sent.remove(at)?;
-        let rtt = now.since(sent);
-        self.answers = true;
-        self.unanswered = 0;
-        self.in_vain = None;
+        let at = self.sent.iter().position(|s| s.number == number)?;
+        let sent = self.sent.remove(at)?;
+        let rtt = now.since(sent.at);
+        if !sent.by_tcp {
+            self.answers = true;
+            self.unanswered = 0;
+            self.in_vain = None;
+        }
         self.last_rtt = Some(rtt);
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |m| m.min(rtt)));
         self.lives(now);
         if let Some(since) = self.silent {
             // An answer that was on its way when the path was given up says
             // nothing about now.
-            self.in_a_row += u32::from(sent >= since);
+            self.in_a_row += u32::from(sent.at >= since);
             // Older ones tell of an older time.
-            self.sent.retain(|(_, t)| *t > sent);
+            self.sent.retain(|s| s.at > sent.at);
         }
         Some(rtt)
+    }
+
+    /// It is asked by TCP whether it lives.
+    fn knocking(&self) -> bool {
+        self.open > 0 && !self.answers && self.silent.is_none()
+    }
+
+    /// An answer came to `by`, which may have been asked in place of this one.
+    pub(super) fn heard(&mut self, by: IpAddr, number: u32) {
+        self.knocks.heard(by, number);
+    }
+
+    /// `by` was asked as well.
+    pub(super) fn controlled(&mut self, by: IpAddr, number: u32) {
+        self.knocks.controlled(by, number);
     }
 
     /// Silence before now does not count.
@@ -167,21 +199,22 @@ impl Path {
 
     /// Since when something is outstanding without a sign of life.
     fn quiet_since(&self) -> Option<Time> {
-        let probe = self.first_open.filter(|_| self.answers);
-        let first = match (probe, self.unacked) {
+        let first = match (self.first_open, self.unacked) {
             (Some(a), Some(b)) => a.min(b),
             (a, b) => a.or(b)?,
         };
         // What was asked right after a sign of life was asked about that time.
         let since = match first.since(self.life) <= ASK + ASK / 2 {
             true => self.life,
+            // By TCP a silence is asked about that is there already.
+            false if self.knocking() => self.life.max(first - first_knock(self.limit())),
             false => first,
         };
         Some(since.max(self.floor))
     }
 
     fn is_dead(&self, now: Time) -> bool {
-        let asked = self.answers && self.open >= 2;
+        let asked = (self.answers || self.knocks.vouched()) && self.open >= 2;
         let timed_out = self.unacked.is_some() && self.sample.timeouts > 0;
         (asked || timed_out)
             && self
@@ -190,7 +223,7 @@ impl Path {
     }
 
     /// `Some(true)`: it just died; `Some(false)`: it is back.
-    pub(super) fn judge(&mut self, now: Time) -> Option<bool> {
+    pub(super) fn judge(&mut self, now: Time, busy: bool) -> Option<bool> {
         if self.returned.is_some_and(|t| now.since(t) > STEADY) {
             self.wanted = ANSWERS;
             self.retry = RETRY;
@@ -212,13 +245,17 @@ impl Path {
                 let lost = self
                     .sent
                     .iter()
-                    .any(|(_, t)| *t >= since.max(self.floor) && now.since(*t) >= self.limit());
+                    .any(|s| s.at >= since.max(self.floor) && now.since(s.at) >= self.limit());
                 if lost {
                     self.in_a_row = 0;
                     let limit = self.limit();
-                    self.sent.retain(|(_, t)| now.since(*t) < limit);
+                    self.sent.retain(|s| now.since(s.at) < limit);
                 }
-                let blind = !self.answers && now.since(since) >= self.retry;
+                let patience = match busy && self.knocks.vouched() {
+                    true => RETRY_MAX,
+                    false => self.retry,
+                };
+                let blind = !self.answers && now.since(since) >= patience;
                 if self.in_a_row < self.wanted && !blind {
                     return None;
                 }
@@ -226,6 +263,7 @@ impl Path {
                     self.retry = (self.retry * 2).min(RETRY_MAX);
                 }
                 self.silent = None;
+                self.knocks.returned();
                 self.returned = Some(now);
                 self.life = now;
                 self.floor = now;
@@ -270,30 +308,93 @@ impl Path {
         if self.probe_due(busy) > now {
             return None;
         }
-        self.number = self.number.wrapping_add(1);
         self.last_probe = Some(now);
-        if self.sent.len() == KEPT {
-            self.sent.pop_front();
+        if self.answers {
+            self.opens(now);
         }
-        self.sent.push_back((self.number, now));
-        self.open += 1;
         if self.silent.is_none_or(|since| self.tcp_life > since) {
             self.unanswered = self.unanswered.saturating_add(1);
             if self.unanswered == GONE {
                 self.in_vain = Some(now);
             }
         }
+        Some(self.send(now, false))
+    }
+
+    /// One more question counts.
+    fn opens(&mut self, now: Time) {
+        self.open += 1;
         self.first_open.get_or_insert(now);
-        Some(self.number)
+    }
+
+    /// The number of a question that is sent.
+    fn send(&mut self, at: Time, by_tcp: bool) -> u32 {
+        self.number = self.number.wrapping_add(1);
+        if self.sent.len() == KEPT {
+            self.sent.pop_front();
+        }
+        let number = self.number;
+        self.sent.push_back(Sent { number, at, by_tcp });
+        number
+    }
+
+    /// The question by TCP to send, if one is due. `other` is when the liveliest other path
+    /// had its last sign of life.
+    pub(super) fn knock(&mut self, now: Time, busy: bool, other: Option<Time>) -> Option<Knock> {
+        if self.knock_due(busy) > now {
+            return None;
+        }
+        let first = self.silent.is_none() && !self.knocking();
+        if self.silent.is_none() {
+            if other.is_none_or(|t| t <= self.tcp_life + ASK / 2) {
+                return None;
+            }
+            let vain = first_since(self.first_open, now) > self.limit();
+            if vain && !self.knocks.vouched() {
+                self.knocks.in_vain(now);
+                self.open = 0;
+                self.first_open = None;
+                return None;
+            }
+        }
+        let to = self.knocks.ask(now)?;
+        self.opens(now);
+        let number = self.send(now, true);
+        Some(Knock { number, to, first })
+    }
+
+    /// The number of a question that is asked in place of another path.
+    pub(super) fn stand_in(&mut self, now: Time) -> u32 {
+        self.send(now, true)
+    }
+
+    fn knock_due(&self, busy: bool) -> Time {
+        match self.silent {
+            _ if self.answers => Time::MAX,
+            Some(since) if busy => self.knocks.due_back(since, self.in_a_row > 0),
+            None if self.sample.subflows > 0 => {
+                let life = self.life.max(self.floor);
+                self.knocks.due(life, self.limit(), self.knocking())
+            }
+            _ => Time::MAX,
+        }
     }
 
     /// When something is to be decided or sent.
     pub(super) fn due(&self, now: Time, busy: bool) -> Time {
         let death = match (self.silent, self.quiet_since()) {
-            (None, Some(t)) => Some(t + self.limit()).filter(|t| *t > now),
+            (None, Some(t)) => Some(t + self.limit()),
             _ => None,
         };
-        self.probe_due(busy).min(death.unwrap_or(Time::MAX))
+        // What is overdue waits for something else: for a life of another path, for a timer.
+        let later = [death.unwrap_or(Time::MAX), self.knock_due(busy)];
+        let later = later.into_iter().filter(|t| *t > now);
+        later.fold(self.probe_due(busy), Time::min)
+    }
+
+    /// The last sign of life on a path that carries, if any.
+    pub(super) fn carries(&self) -> Option<Time> {
+        (self.silent.is_none() && self.sample.subflows > 0).then_some(self.tcp_life)
     }
 
     pub(super) fn subflows(&self) -> u32 {
@@ -307,4 +408,8 @@ impl Path {
     pub(super) fn last_rtt(&self) -> Option<Duration> {
         self.last_rtt
     }
+}
+
+fn first_since(first: Option<Time>, now: Time) -> Duration {
+    first.map_or(Duration::ZERO, |t| now.since(t))
 }

@@ -1,4 +1,5 @@
 mod answerer;
+mod knock;
 
 use super::*;
 use proptest::prelude::*;
@@ -116,8 +117,7 @@ impl Simulation {
                         subflows: 1,
                         quiet: t.since(last_in[k]),
                         unacked: false,
-                        timeouts: 0,
-                        min_rtt: None,
+                        ..Sample::default()
                     },
                 );
             }
@@ -141,6 +141,7 @@ impl Simulation {
                             answers.push((when, k, number));
                         }
                     }
+                    Outcome::Knock { .. } => panic!("a knock where nothing leads anywhere"),
                     Outcome::Silent { address: a } => self.note(true, a, at),
                     Outcome::Alive { address: a } => self.note(false, a, at),
                 }
@@ -252,13 +253,14 @@ fn without_answers_the_kernels_timer_decides_and_the_path_is_tried_again() {
             // An acknowledgement may be 200 ms late: the timer passes after that.
             timeouts: u8::from(at > ms(1_230)),
             min_rtt: Some(ms(10)),
+            remote: None,
         };
         d.sample(&BTreeMap::from([(address(0), sample)]), t);
         for o in d.tick(t) {
             match o {
                 Outcome::Silent { .. } => seen.push((true, at)),
                 Outcome::Alive { .. } => seen.push((false, at)),
-                Outcome::Probe { .. } => {}
+                Outcome::Probe { .. } | Outcome::Knock { .. } => {}
             }
         }
         t = d.due();
@@ -337,6 +339,7 @@ proptest! {
     fn any_order_of_calls_is_taken(steps in prop::collection::vec((0u8..4, 0u8..3, 0u64..400), 0..200)) {
         let mut d = Detector::default();
         let mut t = Time::from_nanos(5_000_000_000);
+        d.watch(&(0..3).map(address).collect(), t);
         for (what, k, n) in steps {
             t += ms(n);
             match what {
@@ -347,6 +350,7 @@ proptest! {
                     unacked: n % 2 == 0,
                     timeouts: n as u8,
                     min_rtt: Some(ms(n)),
+                    remote: (n % 3 > 0).then(|| SocketAddr::from(([10, 77, 0, k], 80))),
                 })]), t),
                 2 => { d.answer(address(k), n as u32, t); }
                 _ => { d.tick(t); }

@@ -59,6 +59,7 @@ fn run(
                             coming.push((t + ms(RTTS[k]), k, number, fate));
                         }
                     }
+                    Outcome::Knock { .. } => panic!("nothing leads anywhere"),
                     Outcome::Silent { address } => {
                         silent.push(of(address));
                         found.push((true, of(address), at));

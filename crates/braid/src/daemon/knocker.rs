@@ -1,0 +1,89 @@
+//! Asks hosts by TCP whether a path leads to them: a SYN, and the connection closed at once.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use braid_core::Time;
+use braid_mptcp::socket;
+use socket2::SockRef;
+use tokio::net::TcpSocket;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::prober::{Answer, Back};
+use super::state::now;
+
+/// An answer that takes longer comes too late.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Questions at one time; there are a few, unless something is wrong.
+const AT_ONCE: usize = 64;
+
+/// Its questions end with it.
+pub(super) struct Knocker {
+    tell: mpsc::Sender<Answer>,
+    open: JoinSet<()>,
+}
+
+impl Knocker {
+    pub(super) fn new(tell: mpsc::Sender<Answer>) -> Self {
+        Self {
+            tell,
+            open: JoinSet::new(),
+        }
+    }
+
+    /// Asks `to` from `address` on `interface`. What cannot be asked is like what was lost.
+    pub(super) fn send(&mut self, address: IpAddr, interface: &str, to: SocketAddr, number: u32) {
+        while self.open.try_join_next().is_some() {}
+        if self.open.len() >= AT_ONCE {
+            return;
+        }
+        let (interface, tell) = (interface.to_owned(), self.tell.clone());
+        self.open.spawn(async move {
+            let asked = tokio::time::timeout(PATIENCE, ask(address, &interface, to)).await;
+            if let Ok(Ok(())) = asked {
+                let answer = (address, Back::Answer(number), Time::from_nanos(now()));
+                // One that finds the queue full is like one that was lost.
+                let _ = tell.try_send(answer);
+            }
+        });
+    }
+}
+
+/// Succeeds where the host accepts or refuses.
+async fn ask(address: IpAddr, interface: &str, to: SocketAddr) -> io::Result<()> {
+    let socket = socket::stream(&to, false).map_err(io::Error::other)?;
+    socket.set_nonblocking(true)?;
+    socket.bind_device(Some(interface.as_bytes()))?;
+    socket.bind(&SocketAddr::new(address, 0).into())?;
+    match TcpSocket::from_std_stream(socket.into()).connect(to).await {
+        // Nothing was sent: a reset leaves nothing waiting at either end.
+        Ok(stream) => SockRef::from(&stream).set_linger(Some(Duration::ZERO)),
+        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_accepts_or_refuses_has_answered() {
+        let (tell, mut told) = mpsc::channel(8);
+        let mut knocker = Knocker::new(tell);
+        let local = IpAddr::from([127, 0, 0, 1]);
+        let listener = std::net::TcpListener::bind((local, 0)).unwrap();
+        let accepts = listener.local_addr().unwrap();
+        knocker.send(local, "lo", accepts, 7);
+        assert!(matches!(told.recv().await, Some((a, Back::Answer(7), _)) if a == local));
+        drop(listener);
+        knocker.send(local, "lo", accepts, 8);
+        assert!(matches!(told.recv().await, Some((a, Back::Answer(8), _)) if a == local));
+        // No such interface: nothing was asked, and nothing is told.
+        knocker.send(local, "none-such", accepts, 9);
+        while knocker.open.join_next().await.is_some() {}
+        assert!(told.try_recv().is_err());
+    }
+}

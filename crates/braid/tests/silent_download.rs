@@ -1,0 +1,87 @@
+//! A download from a server that answers no probes, whose path falls silent.
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/traffic.rs"]
+mod traffic;
+#[path = "../../mptcp/tests/world/mod.rs"]
+mod world;
+
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use braid_core::api::{AccessState, Event, EventKind, Events};
+use braid_mptcp::socket;
+use daemon::Daemon;
+use traffic::{DEVICE, runs_on};
+use world::{World, device4, fetch, service};
+
+/// Begins a download of a few seconds, on both accesses.
+fn download(w: &World, device: &Daemon) -> std::thread::JoinHandle<()> {
+    let listener = w
+        .proxy
+        .run(|| socket::listen(service(80), true, None).unwrap());
+    let server = w.serve(listener);
+    let mut stream: TcpStream = w
+        .device
+        .run(|| socket::connect(None, service(80), true, None).unwrap());
+    let client = std::thread::spawn(move || {
+        fetch(&mut stream, 120_000_000);
+        world::ask(&mut stream, 0);
+        server.join().unwrap();
+    });
+    runs_on(device, &[device4(1), device4(2)]);
+    std::thread::sleep(Duration::from_secs(1));
+    client
+}
+
+#[test]
+fn a_silent_download_is_found_where_nobody_answers_probes() {
+    let Some(w) = World::new(2) else { return };
+    if !w.limited(2) {
+        return;
+    }
+    let t = tempfile::tempdir().unwrap();
+    // A server that has never heard of Braid.
+    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let client = download(&w, &device);
+    w.silence(2, true);
+    let since = Instant::now();
+    let why = device.becomes("wifi", AccessState::Silent);
+    // Without questions it is never found; the bound itself is the bench's.
+    assert!(
+        since.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        since.elapsed()
+    );
+    assert!(why.contains("nothing comes back on d2"), "{why}");
+    runs_on(&device, &[device4(1)]);
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(
+        device.state("wifi").0,
+        AccessState::Silent,
+        "it is not tried blindly"
+    );
+    w.silence(2, false);
+    device.becomes("wifi", AccessState::Active);
+    runs_on(&device, &[device4(1), device4(2)]);
+    client.join().unwrap();
+}
+
+#[test]
+fn a_download_that_goes_on_is_left_alone() {
+    let Some(w) = World::new(2) else { return };
+    if !w.limited(2) {
+        return;
+    }
+    let t = tempfile::tempdir().unwrap();
+    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let client = download(&w, &device);
+    client.join().unwrap();
+    let silent = |e: &Event| {
+        let state = AccessState::Silent;
+        matches!(&e.what, EventKind::AccessState { state: s, .. } if *s == state)
+    };
+    let all: Events = device.get("/v1/events");
+    assert!(!all.events.iter().any(silent), "{:?}", all.events);
+}

@@ -1,0 +1,148 @@
+//! Asks the other end of a subflow by TCP (a SYN, RFC 9293 3.5) where nobody answers probes:
+//! a download leaves nothing unacknowledged at this end, so its sockets alone never tell that
+//! a path of it has died.
+//!
+//! A path is asked once it is quiet while another one is not, and its silence counts only if
+//! the same host answers on that other path. The more often a path lived that was asked, the
+//! more seldom it is asked again: servers see these connections.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use braid_core::Time;
+
+use super::ASK;
+
+/// First and longest wait after a path that was asked lived.
+const WAIT: Duration = Duration::from_secs(1);
+const WAIT_MAX: Duration = Duration::from_secs(8);
+/// One that was not asked for this long is asked like the first time.
+const CALM: Duration = Duration::from_secs(60);
+/// How often a dead path is asked: at first, later, and after it answered once.
+const SOON: Duration = Duration::from_secs(1);
+const LATER: Duration = Duration::from_secs(10);
+const AT_ONCE: Duration = Duration::from_millis(100);
+/// How long it is asked often.
+const EAGER: Duration = Duration::from_secs(30);
+
+/// After how long a silence a path is asked that is dead after `limit`.
+pub(super) fn first_knock(limit: Duration) -> Duration {
+    ASK.max(limit / 3)
+}
+
+/// A question to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Knock {
+    pub(super) number: u32,
+    pub(super) to: SocketAddr,
+    /// The first since it fell quiet: another path is to ask as well.
+    pub(super) first: bool,
+}
+
+/// What a path asks, and when.
+#[derive(Debug)]
+pub(super) struct Knocks {
+    /// Where the last of its subflows led.
+    to: Option<SocketAddr>,
+    last: Option<Time>,
+    not_before: Time,
+    wait: Duration,
+    /// The path that asks as well, and its number there.
+    control: Option<(IpAddr, u32)>,
+    /// That one was answered.
+    vouched: bool,
+}
+
+impl Knocks {
+    pub(super) fn new() -> Self {
+        Self {
+            to: None,
+            last: None,
+            not_before: Time::ZERO,
+            wait: WAIT,
+            control: None,
+            vouched: false,
+        }
+    }
+
+    /// Takes where a subflow leads.
+    pub(super) fn leads(&mut self, to: Option<SocketAddr>) {
+        if to.is_some() && to != self.to {
+            self.to = to;
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        self.control = None;
+        self.vouched = false;
+    }
+
+    /// The other end answers on another path.
+    pub(super) fn vouched(&self) -> bool {
+        self.vouched
+    }
+
+    /// `by` asks as well.
+    pub(super) fn controlled(&mut self, by: IpAddr, number: u32) {
+        self.control = Some((by, number));
+    }
+
+    /// An answer came to `by`.
+    pub(super) fn heard(&mut self, by: IpAddr, number: u32) {
+        self.vouched |= self.control == Some((by, number));
+    }
+
+    /// The path that was asked lives.
+    pub(super) fn lived(&mut self, at: Time) {
+        self.forget();
+        self.not_before = at + self.wait;
+        self.wait = (self.wait * 2).min(WAIT_MAX);
+    }
+
+    /// The other path has no answer either: these questions tell nothing.
+    pub(super) fn in_vain(&mut self, now: Time) {
+        self.forget();
+        self.not_before = now + CALM;
+    }
+
+    /// The path is used again after it was dead.
+    pub(super) fn returned(&mut self) {
+        self.forget();
+        self.not_before = Time::ZERO;
+        self.wait = WAIT;
+    }
+
+    /// Where to ask, now.
+    pub(super) fn ask(&mut self, now: Time) -> Option<SocketAddr> {
+        let to = self.to?;
+        if self.last.is_none_or(|t| now.since(t) > CALM) {
+            self.wait = WAIT;
+        }
+        self.last = Some(now);
+        Some(to)
+    }
+
+    /// When to ask of a path without a sign of life since `life` that is dead after `limit`,
+    /// three round trips and a margin; `asked` since then, or not yet. Two of the questions
+    /// can be answered in time.
+    pub(super) fn due(&self, life: Time, limit: Duration, asked: bool) -> Time {
+        match (self.to, self.last) {
+            (None, _) => Time::MAX,
+            (_, Some(last)) if asked => last + limit / 6,
+            _ => self.not_before.max(life + first_knock(limit)),
+        }
+    }
+
+    /// When to ask of a path that is dead `since` then, and has answered or not.
+    pub(super) fn due_back(&self, since: Time, answered: bool) -> Time {
+        let (Some(_), true, Some(last)) = (self.to, self.vouched, self.last) else {
+            return Time::MAX;
+        };
+        last + match last.since(since) < EAGER {
+            _ if answered => AT_ONCE,
+            true => SOON,
+            false => LATER,
+        }
+    }
+}

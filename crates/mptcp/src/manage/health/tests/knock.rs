@@ -1,0 +1,198 @@
+//! Downloads from a host that answers no probes, but TCP.
+
+use super::*;
+
+/// A path of a download.
+#[derive(Clone, Copy)]
+struct Down {
+    rtt: u64,
+    /// Data comes this often from, until; also once [`Down::dead`] is over.
+    flow: (u64, u64, u64),
+    /// Nothing passes from, to.
+    dead: (u64, u64),
+}
+
+impl Down {
+    const LIVES: (u64, u64) = (u64::MAX, u64::MAX);
+
+    fn new(rtt: u64) -> Self {
+        Self {
+            rtt,
+            flow: (2, 0, u64::MAX),
+            dead: Self::LIVES,
+        }
+    }
+
+    fn passes(&self, at: u64) -> bool {
+        !(self.dead.0..self.dead.1).contains(&at)
+    }
+
+    /// Data comes in this millisecond.
+    fn comes(&self, at: u64) -> bool {
+        let (every, from, until) = self.flow;
+        (from..until).contains(&at) && at.is_multiple_of(every) && self.passes(at)
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    /// Silent or alive, which path, when.
+    found: Vec<(bool, u8, u64)>,
+    /// By which path, when.
+    knocks: Vec<(u8, u64)>,
+}
+
+/// Nothing is ever unacknowledged. The host answers TCP unless it is `deaf`; every so many
+/// questions one is lost.
+fn run(paths: &[Down], deaf: bool, lose: u32, until: u64) -> Seen {
+    let mut d = Detector::default();
+    let n = paths.len() as u8;
+    let start = Time::from_nanos(1_000_000_000_000);
+    d.watch(&(0..n).map(address).collect(), start);
+    let (mut seen, mut coming): (_, Vec<(u64, u8, u32)>) = (Seen::default(), vec![]);
+    let mut life = vec![start; paths.len()];
+    let mut out = vec![false; paths.len()];
+    let mut asked = 0;
+    for at in 0..until {
+        let t = start + ms(at);
+        for (k, p) in paths.iter().enumerate() {
+            // What is taken out has no subflow that data could come on.
+            if p.comes(at) && !out[k] {
+                life[k] = t;
+            }
+        }
+        for (_, k, number) in coming.extract_if(.., |(when, ..)| *when <= at) {
+            d.answer(address(k), number, t);
+        }
+        if t < d.due() {
+            continue;
+        }
+        let sample = |k: usize| Sample {
+            subflows: 1,
+            quiet: t.since(life[k]),
+            min_rtt: Some(ms(paths[k].rtt)),
+            remote: Some(SocketAddr::from(([10, 77, 0, 1], 443))),
+            ..Sample::default()
+        };
+        let samples = (0..paths.len()).filter(|k| !out[*k]);
+        d.sample(&samples.map(|k| (address(k as u8), sample(k))).collect(), t);
+        for o in d.tick(t) {
+            let of = |a| (0..n).find(|k| address(*k) == a).unwrap();
+            match o {
+                Outcome::Probe { .. } => {}
+                Outcome::Knock {
+                    address: a, number, ..
+                } => {
+                    let k = of(a);
+                    let path = paths[usize::from(k)];
+                    let back = at + path.rtt;
+                    seen.knocks.push((k, at));
+                    asked += 1;
+                    let lost = lose > 0 && asked % lose == 0;
+                    if !deaf && !lost && path.passes(at) && path.passes(back) {
+                        coming.push((back, k, number));
+                    }
+                }
+                Outcome::Silent { address: a } => {
+                    out[usize::from(of(a))] = true;
+                    seen.found.push((true, of(a), at));
+                }
+                Outcome::Alive { address: a } => {
+                    let k = usize::from(of(a));
+                    (out[k], life[k]) = (false, t);
+                    seen.found.push((false, of(a), at));
+                }
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_download_that_dies_is_found_within_the_bound_and_comes_back() {
+    for rtt in [1, 20, 80, 300] {
+        let mut dead = Down::new(rtt);
+        dead.dead = (5_000, 15_000);
+        let seen = run(&[Down::new(10), dead], false, 0, 25_000);
+        let [(true, 1, died), (false, 1, back)] = seen.found[..] else {
+            panic!("rtt {rtt}: {:?}", seen.found);
+        };
+        let bound = 5_000 + 3 * rtt + 100;
+        assert!(
+            (bound - 5..=bound + 5).contains(&died),
+            "rtt {rtt}: died at {died} {:?}",
+            seen.knocks
+        );
+        assert!(
+            (15_000..16_300 + 2 * rtt).contains(&back),
+            "rtt {rtt}: back at {back}"
+        );
+        // Until it is found, each second after that, and those in its place.
+        assert!(seen.knocks.len() < 25, "rtt {rtt}: {:?}", seen.knocks);
+    }
+}
+
+#[test]
+fn a_host_that_answers_nobody_is_not_believed() {
+    let mut dead = Down::new(20);
+    dead.dead = (5_000, 60_000);
+    let seen = run(&[Down::new(10), dead], true, 0, 60_000);
+    assert_eq!(seen.found, []);
+    assert!(seen.knocks.len() < 12, "{:?}", seen.knocks);
+}
+
+#[test]
+fn a_path_that_is_only_not_used_is_asked_seldom_and_left_alone() {
+    let mut unused = Down::new(20);
+    unused.flow = (2, 0, 3_000);
+    let seen = run(&[Down::new(10), unused], false, 0, 120_000);
+    assert_eq!(seen.found, []);
+    let asked = seen.knocks.iter().filter(|(k, _)| *k == 1).count();
+    assert!((10..20).contains(&asked), "{asked}");
+    // And found once it dies.
+    unused.dead = (60_000, u64::MAX);
+    let seen = run(&[Down::new(10), unused], false, 0, 80_000);
+    let [(true, 1, died)] = seen.found[..] else {
+        panic!("{:?}", seen.found);
+    };
+    assert!((60_100..68_400).contains(&died), "{died}");
+}
+
+#[test]
+fn who_pauses_altogether_asks_nobody() {
+    let mut paused = Down::new(20);
+    paused.flow = (2, 0, 3_000);
+    let seen = run(&[paused, paused], false, 0, 20_000);
+    assert_eq!((seen.found, seen.knocks), (vec![], vec![]));
+    // Nor does who has one path only.
+    let seen = run(&[paused], false, 0, 20_000);
+    assert_eq!((seen.found, seen.knocks), (vec![], vec![]));
+}
+
+proptest! {
+    /// Data in trains with gaps, and questions that are lost now and then.
+    #[test]
+    fn what_lives_is_left_alone(
+        rtt in 1u64..150,
+        every in 1u64..3_000,
+        lose in prop_oneof![Just(0u32), 3u32..9],
+    ) {
+        let mut path = Down::new(rtt);
+        path.flow.0 = every;
+        let seen = run(&[path, Down::new(10)], false, lose, 60_000);
+        prop_assert!(seen.found.is_empty(), "{:?}", seen.found);
+        // No flood: each eighth second, at first more often, twice, and again what is lost.
+        prop_assert!(seen.knocks.len() < 60, "{}", seen.knocks.len());
+    }
+
+    #[test]
+    fn any_death_of_a_used_path_is_found_in_time(rtt in 1u64..150, at in 2_000u64..5_000) {
+        let mut path = Down::new(rtt);
+        path.dead = (at, 60_000);
+        let seen = run(&[Down::new(5), path], false, 0, 8_000);
+        let [(true, 1, when)] = seen.found[..] else {
+            return Err(TestCaseError::fail(format!("{:?}", seen.found)));
+        };
+        prop_assert!(when <= at + 3 * rtt + 100 + 5, "{} after {}", when, at);
+    }
+}
