@@ -71,7 +71,7 @@ pub(super) fn looks(sockets: &[TcpSocket]) -> Vec<Look> {
 }
 
 /// Where the connections have subflows, or are opening them, by token. Left out
-/// are those that moved no data yet: the kernel joins others only after that.
+/// are those that moved no data yet, and those that end: the kernel joins none to them.
 pub(super) fn paths(sockets: &[TcpSocket]) -> BTreeMap<u32, Paths> {
     const OPENING: u8 = 2;
     let mut all: BTreeMap<u32, (Paths, bool)> = BTreeMap::new();
@@ -86,7 +86,8 @@ pub(super) fn paths(sockets: &[TcpSocket]) -> BTreeMap<u32, Paths> {
         let (paths, moved) = all.entry(token).or_default();
         paths.v4 = s.remote.is_ipv4();
         paths.on.insert(s.local.ip());
-        *moved |= live && ulp.fully_established() && s.tcp.bytes_received + s.tcp.bytes_acked > 1;
+        let open = OPEN.contains(&s.state);
+        *moved |= open && ulp.fully_established() && s.tcp.bytes_received + s.tcp.bytes_acked > 1;
     }
     let moved = all.into_iter().filter(|(_, (_, moved))| *moved);
     moved.map(|(token, (paths, _))| (token, paths)).collect()
@@ -173,6 +174,8 @@ mod tests {
             // Nothing moved yet but the handshake.
             of("10.77.1.2:4", 1, 6, 1),
             of("10.77.1.2:5", 1, 0, 100),
+            // About to end.
+            of("10.77.1.2:6", 4, 7, 100),
         ]);
         assert_eq!(all.keys().collect::<Vec<_>>(), [&5]);
         let on: Vec<String> = all[&5].on.iter().map(ToString::to_string).collect();

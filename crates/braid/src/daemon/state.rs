@@ -164,7 +164,7 @@ impl State {
         self.note(&manager, done);
     }
 
-    /// Something began: have a look.
+    /// Something began or ended: have a look.
     pub(super) async fn hurry(&self) {
         if self.weighs_each() {
             self.put_known_weights();

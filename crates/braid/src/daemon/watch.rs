@@ -45,13 +45,15 @@ pub(super) async fn mptcp(mut events: AsyncEvents, state: Arc<State>) -> DaemonE
         match events.next().await {
             Ok(Batch::Events(all)) => {
                 all.iter().for_each(|e| state.note_mptcp(e));
-                let begun = |e: &&braid_mptcp::events::Event| {
+                let counts = |e: &braid_mptcp::events::Event| {
                     matches!(
                         e.kind,
-                        EventKind::Established | EventKind::SubflowEstablished
+                        EventKind::Established
+                            | EventKind::SubflowEstablished
+                            | EventKind::SubflowClosed
                     )
                 };
-                if all.iter().any(|e| begun(&e)) {
+                if all.iter().any(counts) {
                     state.hurry().await;
                 }
             }
