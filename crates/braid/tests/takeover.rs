@@ -1,5 +1,4 @@
-//! What daemons meet: an end by force, other configurations, garbage, paths that
-//! strip MPTCP.
+//! What daemons meet: an end by force, other configurations, garbage.
 
 #[path = "support/daemon.rs"]
 mod daemon;
@@ -9,13 +8,11 @@ mod traffic;
 mod world;
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
 use std::net::{IpAddr, UdpSocket};
 
 use braid_core::api::{AccessState, EventKind, Status};
 use braid_mptcp::manage::probe::{self, Kind, Probe};
 use braid_mptcp::pm::{Endpoint, EndpointFlags, PathManager};
-use braid_mptcp::socket;
 use daemon::Daemon;
 use nix::sys::signal::Signal;
 use traffic::{DEVICE, PROXY, Traffic, addresses, endpoints, is_over, runs_on};
@@ -181,33 +178,6 @@ fn a_configuration_is_read_again_and_a_bad_one_changes_nothing() {
     assert_eq!(addresses(&w), BTreeSet::from([device4(1)]));
     runs_on(&device, &[device4(1)]);
     traffic.goes_on();
-    traffic.stop();
-}
-
-#[test]
-fn an_access_that_strips_mptcp_is_left_to_plain_tcp() {
-    let Some(w) = World::new(1) else { return };
-    let t = tempfile::tempdir().unwrap();
-    let _proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
-    // Beyond it stands what answers in the proxy's name and knows TCP only, as a
-    // transparent proxy of an operator does.
-    let impostor = w.add_impostor(2);
-    let plain = impostor.run(|| socket::listen(service(probe::PORT), false, None).unwrap());
-    let answering = impostor.spawn(move || {
-        let (mut stream, _) = plain.accept().unwrap();
-        let mut byte = [0];
-        stream.read_exact(&mut byte).unwrap();
-        stream.write_all(&byte).unwrap();
-    });
-    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
-    let why = device.becomes("wifi", AccessState::Stripped);
-    assert!(why.contains("plain TCP only"), "{why}");
-    answering.join().unwrap();
-    assert_eq!(device.state("nr").0, AccessState::Active);
-    assert_eq!(addresses(&w), BTreeSet::from([device4(1)]));
-    let traffic = Traffic::start(&w, service(80));
-    traffic.goes_on();
-    runs_on(&device, &[device4(1)]);
     traffic.stop();
 }
 

@@ -1,5 +1,6 @@
 //! Brings what the kernel has set to what it should be, whenever anything changes.
 
+mod notes;
 mod order;
 mod steps;
 
@@ -15,6 +16,7 @@ use braid_mptcp::manage::diff::diff;
 use braid_mptcp::manage::health::{Detector, Outcome};
 use braid_mptcp::manage::memory::Memory;
 use braid_mptcp::manage::missing::Missing;
+use braid_mptcp::manage::stripping::Stripping;
 use braid_mptcp::manage::plan::Use;
 use braid_mptcp::manage::{Condition, Plan, Settings, View, plan, plan_once};
 use braid_mptcp::pm::PathManager;
@@ -54,6 +56,7 @@ pub(super) struct Manager {
     knocker: Knocker,
     checker: Checker,
     stripped: BTreeSet<IpAddr>,
+    stripping: Stripping,
     view: View,
     plan: Plan,
     retry: Option<Time>,
@@ -93,6 +96,7 @@ impl Manager {
             prober,
             checker,
             stripped: BTreeSet::new(),
+            stripping: Stripping::default(),
             view: View::default(),
             plan: Plan::default(),
             retry: None,
@@ -291,6 +295,7 @@ impl Manager {
     ) -> Result<Vec<Happened>, DaemonError> {
         let t = Time::from_nanos(now());
         let mut changed = self.retry.is_some_and(|r| r <= t);
+        let mut happened = Vec::new();
         if self.recovers() {
             self.detector.sample(&samples::samples(sockets), t);
             for outcome in self.detector.tick(t) {
@@ -307,12 +312,13 @@ impl Manager {
             if all {
                 self.demand.look(&samples::looks(sockets), t);
                 self.open_again(&samples::paths(sockets), t).await;
+                happened = self.look_for_stripping(sockets, t);
             }
         }
-        match changed {
-            true => self.reconcile().await,
-            false => Ok(vec![]),
+        if changed {
+            happened.extend(self.reconcile().await?);
         }
+        Ok(happened)
     }
 
     fn knock(&mut self, address: IpAddr, to: SocketAddr, number: u32) {

@@ -8,6 +8,7 @@ use braid_mptcp::diag::TcpSocket;
 use braid_mptcp::manage::demand::Look;
 use braid_mptcp::manage::health::Sample;
 use braid_mptcp::manage::missing::Paths;
+use braid_mptcp::manage::stripping::Handshake;
 
 /// TCP states in which a subflow carries data or may get answers (RFC 9293):
 /// established, FIN-WAIT-1, FIN-WAIT-2, CLOSE-WAIT, LAST-ACK, CLOSING.
@@ -56,6 +57,19 @@ pub(super) fn samples(sockets: &[TcpSocket]) -> BTreeMap<IpAddr, Sample> {
             });
     }
     all
+}
+
+/// How the subflows that this end has opened began.
+pub(super) fn handshakes(sockets: &[TcpSocket]) -> Vec<Handshake> {
+    let open = sockets.iter().filter(|s| OPEN.contains(&s.state));
+    let connected = open.filter(|s| s.ulp.is_some_and(|u| u.connected()));
+    connected
+        .map(|s| Handshake {
+            local: s.local.ip(),
+            remote: s.remote,
+            mptcp: s.ulp.is_some_and(|u| u.by_handshake()),
+        })
+        .collect()
 }
 
 /// What the subflows have received.

@@ -125,7 +125,7 @@ impl State {
             endpoint_id: None,
             state: AccessState::Active,
             why: "served by the peer".into(),
-            note: lock(&self.slowness).of(&a.name).map(ToString::to_string),
+            note: None,
             addresses: vec![],
             srtt_ms: traffic.srtt_us.map(|us| f64::from(us) / 1e3),
             probe_rtt_ms: None,
@@ -133,9 +133,15 @@ impl State {
             rate_mbps: traffic.rate_mbps,
             subflows: traffic.subflows,
         };
+        let slow = lock(&self.slowness)
+            .of(&a.name)
+            .map(|s| format!("slow: {s}"));
+        let mut notes: Vec<String> = slow.into_iter().collect();
         if self.role == Role::Device {
             local(&mut status, i, manager);
+            notes.extend(manager.notes(i));
         }
+        status.note = (!notes.is_empty()).then(|| notes.join("; "));
         status
     }
 }

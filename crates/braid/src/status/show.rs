@@ -132,7 +132,7 @@ impl Shown {
         }
         for a in &self.accesses {
             if let Some(note) = &a.note {
-                text += &format!("{}: slow: {note}\n", a.name);
+                text += &format!("{}: {note}\n", a.name);
             }
         }
         for i in &self.ignored {

@@ -112,6 +112,11 @@ pub enum EventKind {
         /// How slow, and what can be done, in a sentence.
         why: String,
     },
+    /// The options of MPTCP are removed on the way from an access to some servers.
+    MptcpRemoved {
+        /// Which, and what comes of it, in a sentence.
+        why: String,
+    },
     /// The configuration was read again (SIGHUP).
     Configured {
         /// Why it was not taken; absent if it was.

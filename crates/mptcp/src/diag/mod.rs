@@ -74,6 +74,16 @@ impl UlpInfo {
     pub fn fully_established(&self) -> bool {
         self.flags & (1 << 6) != 0
     }
+    /// The peer spoke MPTCP in the handshake: `MP_CAPABLE` or `MP_JOIN`.
+    pub fn by_handshake(&self) -> bool {
+        self.flags & (1 | 1 << 2) != 0
+    }
+
+    /// The handshake of this end, the active one, is over.
+    pub fn connected(&self) -> bool {
+        self.flags & (1 << 7) != 0
+    }
+
     /// A data sequence mapping is in use for what is being received.
     pub fn mapped(&self) -> bool {
         self.flags & (1 << 8) != 0

@@ -17,6 +17,7 @@ pub mod probe;
 pub mod routing;
 pub mod rules;
 pub mod slow;
+pub mod stripping;
 pub mod view;
 
 pub use pattern::Pattern;
