@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Runs every test, and says at the end which were skipped, and why: a test that lacks
+# something passes, so that the rest can be run without it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+log=${BUILD:-.build}/tests.log
+mkdir -p "$(dirname "$log")"
+
+# What passing tests print goes into the log only.
+cargo test --workspace --locked --release "$@" -- --show-output 2>&1 | tee "$log" |
+  awk '/^successes:$/ { quiet = 1 } /^(failures:$|test result)/ { quiet = 0 } !quiet'
+
+reasons=$(grep -a '^skipped: ' "$log" | sed 's/^skipped: //' | sort | uniq -c | sort -rn || true)
+if [ -z "$reasons" ]; then
+  echo 'skipped: none'
+else
+  echo "skipped, in all $(echo "$reasons" | awk '{ n += $1 } END { print n }') (all output: $log):"
+  echo "$reasons"
+fi
