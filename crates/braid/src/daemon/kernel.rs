@@ -23,6 +23,9 @@ use super::DaemonError;
 pub(super) struct Kernel {
     handle: Handle,
     pub(super) pm: Option<PathManager>,
+    /// Steps that a test has refused.
+    #[cfg(test)]
+    pub(super) refuses: Option<fn(&Op) -> bool>,
 }
 
 fn failed(what: &str) -> impl Fn(rtnetlink::Error) -> DaemonError {
@@ -33,7 +36,12 @@ impl Kernel {
     /// Inside a runtime. Without `pm` there are no endpoints.
     pub(super) fn open(pm: Option<PathManager>) -> Result<Self, DaemonError> {
         let handle = braid_link::handle()?;
-        Ok(Self { handle, pm })
+        Ok(Self {
+            handle,
+            pm,
+            #[cfg(test)]
+            refuses: None,
+        })
     }
 
     /// Interfaces and addresses only.
@@ -74,6 +82,10 @@ impl Kernel {
 
     /// Takes one step. What is as wanted already is no error.
     pub(super) async fn apply(&mut self, op: &Op) -> Result<(), DaemonError> {
+        #[cfg(test)]
+        if self.refuses.is_some_and(|refuses| refuses(op)) {
+            return Err(DaemonError::Failed(format!("take the step {op:?}")));
+        }
         let (result, what) = match op {
             Op::AddRoute(r) => {
                 let add = self.handle.route().add(route_message(r));

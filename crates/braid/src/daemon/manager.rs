@@ -2,9 +2,12 @@
 
 mod notes;
 mod order;
+mod settle;
 mod steps;
+#[cfg(test)]
+mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -12,13 +15,11 @@ use braid_core::Time;
 use braid_core::api::{AccessChange, AccessState, Engine as Kind, EventKind, Role};
 use braid_mptcp::diag::TcpSocket;
 use braid_mptcp::manage::demand::Demand;
-use braid_mptcp::manage::diff::diff;
 use braid_mptcp::manage::health::{Detector, Outcome};
 use braid_mptcp::manage::memory::Memory;
 use braid_mptcp::manage::missing::Missing;
 use braid_mptcp::manage::stripping::Stripping;
-use braid_mptcp::manage::plan::Use;
-use braid_mptcp::manage::{Condition, Plan, Settings, View, plan, plan_once};
+use braid_mptcp::manage::{Plan, Settings, View};
 use braid_mptcp::pm::PathManager;
 
 use super::checker::{Checker, Verdict};
@@ -60,9 +61,8 @@ pub(super) struct Manager {
     view: View,
     plan: Plan,
     retry: Option<Time>,
-    /// Steps were refused, and that was said.
-    refused: bool,
-    complained: bool,
+    /// What was said of steps that the kernel refuses.
+    said: BTreeSet<String>,
 }
 
 impl Manager {
@@ -100,8 +100,7 @@ impl Manager {
             view: View::default(),
             plan: Plan::default(),
             retry: None,
-            refused: false,
-            complained: false,
+            said: BTreeSet::new(),
         };
         Ok((manager, Heard { answers, verdicts }))
     }
@@ -150,10 +149,10 @@ impl Manager {
                 }
             }
         }
-        let failed = self.settle(true).await?;
-        match failed {
+        self.settle(true).await?;
+        match self.memory.refused.iter().next() {
             // What cannot be set up at the start is not to be waited for.
-            Some(e) if !self.recovers() => Err(e),
+            Some(r) if !self.recovers() => Err(self.refusal(r)),
             _ => Ok(vec![]),
         }
     }
@@ -184,49 +183,6 @@ impl Manager {
             }
         }
         happened
-    }
-
-    /// Plans for the view, and takes the steps if `apply`; returns the first
-    /// refusal of the kernel.
-    async fn settle(&mut self, apply: bool) -> Result<Option<DaemonError>, DaemonError> {
-        self.memory.learn(&self.view);
-        self.plan = match self.recovers() {
-            true => plan(&self.settings, &self.view, &self.memory, &self.conditions()),
-            false => plan_once(&self.settings, &self.view, &self.memory),
-        };
-        let mut refused = None;
-        if apply && self.kernel.pm.is_some() {
-            let ops = diff(&self.view, &self.plan);
-            refused = self.take(&ops).await;
-            if !ops.is_empty() {
-                self.view = self.kernel.view().await?;
-            }
-        }
-        if self.recovers() {
-            let of = |u: &Use| (u.address, u.interface.clone());
-            let probed: BTreeMap<_, _> =
-                self.plan.uses.iter().filter(|u| u.routed).map(of).collect();
-            let asked = match self.config.probe.enabled {
-                true => probed.clone(),
-                false => BTreeMap::new(),
-            };
-            let (to, port) = (&self.config.proxy, self.config.probe.port);
-            self.prober.serve(&asked, to, port);
-            self.checker.serve(&asked, to, port);
-            let addresses = probed.into_keys().collect();
-            self.detector.watch(&addresses, Time::from_nanos(now()));
-            self.stripped.retain(|a| addresses.contains(a));
-        }
-        Ok(refused)
-    }
-
-    fn conditions(&self) -> BTreeMap<IpAddr, Condition> {
-        let silent = self.detector.silent().into_iter();
-        let mut all: BTreeMap<_, _> = silent
-            .map(|(a, since)| (a, Condition::Silent { since }))
-            .collect();
-        all.extend(self.stripped.iter().map(|a| (*a, Condition::Stripped)));
-        all
     }
 
     /// Changes of links and addresses that concern an access.
@@ -363,11 +319,6 @@ impl Manager {
         self.requests.keep(&self.config.settings(), &self.settings);
     }
 
-    /// Takes the steps to what the settings are now, by the view there is.
-    async fn apply(&mut self) -> Result<(), DaemonError> {
-        self.settle(true).await?.map_or(Ok(()), Err)
-    }
-
     /// Reads the file again, which changes nothing yet.
     pub(super) fn read_again(&self) -> Result<Config, DaemonError> {
         let config = Config::load(&self.file, self.role)?;
@@ -390,6 +341,10 @@ impl Manager {
         if self.role == Role::Device {
             self.view = self.kernel.view().await?;
             self.settle(true).await?;
+            if !self.recovers() {
+                let refused = self.memory.refused.iter();
+                refused.for_each(|r| eprintln!("braid: {}", self.refusal(r)));
+            }
         }
         Ok(())
     }

@@ -83,7 +83,8 @@ pub enum AccessState {
     Silent,
     /// What is on the path removes MPTCP's options: for plain TCP only.
     Stripped,
-    /// Left out by a rule of the configuration or by a request.
+    /// Left out by a rule of the configuration or by a request, or because the kernel refused
+    /// what it needs.
     Ignored,
     /// Its interface is up and has no address that may be used.
     NoAddress,

@@ -1,8 +1,10 @@
-//! What was set before, for when it is gone and has to be set again.
+//! What was set before, for when it is gone and has to be set again; and what could not be
+//! set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use super::refused::Refused;
 use super::view::{DefaultRoute, FIRST_TABLE, MAIN_TABLE, PROTOCOL, View};
 
 /// A next hop and its metric.
@@ -26,6 +28,8 @@ pub struct Memory {
     tables: BTreeMap<(String, bool, u32), Hop>,
     /// The addresses of endpoints that we added.
     pub added: BTreeSet<IpAddr>,
+    /// The steps that the kernel refused when they were tried last.
+    pub refused: Refused,
 }
 
 impl Memory {

@@ -14,6 +14,7 @@ pub mod pattern;
 pub mod plan;
 pub mod priority;
 pub mod probe;
+pub mod refused;
 pub mod routing;
 pub mod rules;
 pub mod slow;

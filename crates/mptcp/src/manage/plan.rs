@@ -1,5 +1,6 @@
 //! What is to be set for the accesses as things are.
 
+mod endpoints;
 mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,11 +11,11 @@ use braid_core::api::AccessState;
 
 use super::memory::Memory;
 use super::pattern::Pattern;
-use super::priority::{Candidate, standby};
 use super::routing::{Lead, lead};
 use super::rules::{Verdict, choose};
 use super::view::{Address, DefaultRoute, Interface, SourceRule, View};
-use crate::pm::{Endpoint, EndpointFlags, LIMIT_MAX};
+use crate::pm::{Endpoint, EndpointFlags};
+use endpoints::endpoints;
 use state::state;
 
 /// Which subflows an access opens.
@@ -196,9 +197,9 @@ pub fn plan(
     plan.routes.sort_unstable();
     plan.routes.dedup();
     plan.rules.sort_unstable();
-    endpoints(&mut plan, settings, view, conditions);
+    endpoints(&mut plan, settings, view, memory, conditions);
     plan.accesses = (0..settings.accesses.len())
-        .map(|i| state(i, settings, view, &verdicts, &plan, conditions))
+        .map(|i| state(i, settings, view, &verdicts, &plan, memory, conditions))
         .collect();
     plan
 }
@@ -239,9 +240,9 @@ pub fn plan_once(settings: &Settings, view: &View, memory: &Memory) -> Plan {
     }
     plan.owned = owned(view, memory, &serving, &plan.uses);
     let conditions = BTreeMap::new();
-    endpoints(&mut plan, settings, view, &conditions);
+    endpoints(&mut plan, settings, view, memory, &conditions);
     plan.accesses = (0..settings.accesses.len())
-        .map(|i| state(i, settings, view, &verdicts, &plan, &conditions))
+        .map(|i| state(i, settings, view, &verdicts, &plan, memory, &conditions))
         .collect();
     plan
 }
@@ -291,84 +292,6 @@ fn owned(view: &View, memory: &Memory, serving: &BTreeSet<u32>, uses: &[Use]) ->
                 || e.ifindex.is_some_and(|i| serving.contains(&i)))
     };
     view.endpoints.iter().filter(ours).map(|e| e.id).collect()
-}
-
-fn endpoints(
-    plan: &mut Plan,
-    settings: &Settings,
-    view: &View,
-    conditions: &BTreeMap<IpAddr, Condition>,
-) {
-    let silent_since = |u: &Use| match conditions.get(&u.address) {
-        Some(Condition::Silent { since }) => Some(*since),
-        _ => None,
-    };
-    let may =
-        |u: &&Use| u.routed && !matches!(conditions.get(&u.address), Some(Condition::Stripped));
-    // The last one that might work stays: of silent ones, that which lived longest.
-    let alive = plan
-        .uses
-        .iter()
-        .filter(may)
-        .any(|u| silent_since(u).is_none());
-    let last = match alive {
-        true => None,
-        false => plan
-            .uses
-            .iter()
-            .filter(may)
-            .max_by_key(|u| silent_since(u))
-            .map(|u| u.address),
-    };
-    let theirs: Vec<&Endpoint> = view
-        .endpoints
-        .iter()
-        .filter(|e| !plan.owned.contains(&e.id))
-        .collect();
-    let mut room = (LIMIT_MAX as usize).saturating_sub(theirs.len());
-    let base = match settings.mesh {
-        Mesh::Full => EndpointFlags::SUBFLOW | EndpointFlags::FULLMESH,
-        Mesh::Pairs => EndpointFlags::SUBFLOW,
-    };
-    let mut ours = Vec::new();
-    for u in &mut plan.uses {
-        let wanted = may(&&*u) && (silent_since(u).is_none() || last == Some(u.address));
-        if !wanted {
-            continue;
-        }
-        if theirs.iter().any(|e| e.address == u.address) {
-            u.endpoint = true;
-            continue;
-        }
-        if room == 0 {
-            continue;
-        }
-        room -= 1;
-        u.endpoint = true;
-        ours.push((u.access, Endpoint::new(u.address, Some(u.ifindex), base)));
-    }
-    let candidate = |(i, a): (usize, &AccessSpec)| {
-        let carries = |u: &&Use| u.access == i && u.endpoint;
-        let alive = |u: &Use| silent_since(u).is_none() || last == Some(u.address);
-        Candidate {
-            priority: a.priority,
-            usable: !a.backup && !a.excluded && plan.uses.iter().filter(carries).any(alive),
-        }
-    };
-    let all: Vec<_> = settings
-        .accesses
-        .iter()
-        .enumerate()
-        .map(candidate)
-        .collect();
-    let waits = standby(&all).into_iter().enumerate();
-    plan.standby = waits.filter(|(_, w)| *w).map(|(i, _)| i).collect();
-    for (access, mut endpoint) in ours {
-        let a = &settings.accesses[access];
-        let backup = a.backup || a.excluded || plan.standby.contains(&access);
-        endpoint.flags.set(EndpointFlags::BACKUP, backup);
-        plan.endpoints.push(endpoint);
-    }
 }
 
 #[cfg(test)]

@@ -1,34 +1,28 @@
-//! Takes steps at the kernel, and keeps at it.
+//! Takes steps at the kernel.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use braid_core::Time;
 use braid_mptcp::buffers::Wide;
 use braid_mptcp::diag::Diag;
+use braid_mptcp::manage::Plan;
 use braid_mptcp::manage::diff::{Op, take_back};
 use braid_mptcp::manage::missing::Paths;
-use braid_mptcp::manage::{Plan, plan, plan_once};
+use braid_mptcp::manage::refused::Refused;
 use braid_mptcp::pm::Endpoint;
 
 use super::super::DaemonError;
-use super::super::state::now;
 use super::Manager;
-
-/// How long until steps that the kernel refused are tried again, at first and
-/// after that.
-const RETRY_FIRST: Duration = Duration::from_millis(20);
-const RETRY: Duration = Duration::from_secs(1);
+use super::settle::RETRY_FIRST;
 
 impl Manager {
-    /// Takes steps; goes on after one that the kernel refuses and tries again
-    /// later.
-    pub(super) async fn take(&mut self, ops: &[Op]) -> Option<DaemonError> {
-        let mut refused = None;
+    /// Takes steps; goes on after one that the kernel refuses, but for what needs it. Returns
+    /// those that it refused.
+    pub(super) async fn take(&mut self, ops: &[Op]) -> Refused {
+        let mut refused = Refused::default();
         let width = self.config.buffers.manage.then(|| self.demand.needs());
         for op in ops {
-            // Without its route, a subflow would be tried once and never again.
-            if refused.is_some() && matches!(op, Op::AddEndpoint(_)) {
+            if refused.holds_back(op) {
                 continue;
             }
             // The kernel opens its subflows meanwhile.
@@ -42,27 +36,7 @@ impl Manager {
                         self.memory.added.insert(e.address);
                     }
                 }
-                Err(e) => refused = refused.or(Some(e)),
-            }
-        }
-        let t = Time::from_nanos(now());
-        match &refused {
-            // At first it may be a change that was overtaken by the next.
-            Some(_) if !self.refused => {
-                self.retry = Some(t + RETRY_FIRST);
-                self.refused = true;
-            }
-            Some(e) => {
-                if !self.complained {
-                    eprintln!("braid: {e}; it is tried again every second");
-                    self.complained = true;
-                }
-                self.retry = Some(t + RETRY);
-            }
-            None => {
-                self.retry = None;
-                self.refused = false;
-                self.complained = false;
+                Err(e) => refused.note(op, e.to_string()),
             }
         }
         refused
@@ -84,7 +58,11 @@ impl Manager {
             }
         }
         if !ops.is_empty() {
-            self.take(&ops).await;
+            let refused = self.take(&ops).await;
+            if !refused.is_empty() {
+                self.memory.refused.extend(refused);
+                self.retry = Some(t + RETRY_FIRST);
+            }
             // The ids are new.
             if let Some(pm) = &mut self.kernel.pm
                 && let Ok(all) = pm.endpoints()
@@ -101,12 +79,8 @@ impl Manager {
             return Ok(());
         }
         let view = self.kernel.view().await?;
-        let mut all = match self.recovers() {
-            true => plan(&self.settings, &view, &self.memory, &self.conditions()),
-            false => plan_once(&self.settings, &view, &self.memory),
-        };
-        all = Plan {
-            owned: all.owned,
+        let all = Plan {
+            owned: self.planned(&view).owned,
             ..Plan::default()
         };
         // Where that cannot be told, all may be in use.

@@ -1,5 +1,6 @@
 mod doubles;
 mod model;
+mod refused;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};

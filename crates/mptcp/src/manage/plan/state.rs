@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use braid_core::api::AccessState;
 
+use super::super::memory::Memory;
+use super::super::refused::Refusal;
 use super::super::rules::Verdict;
 use super::super::view::{Interface, View};
 use super::{Condition, Plan, Settings, Use};
@@ -17,6 +19,7 @@ pub(super) fn state(
     view: &View,
     verdicts: &[Verdict],
     plan: &Plan,
+    memory: &Memory,
     conditions: &BTreeMap<IpAddr, Condition>,
 ) -> (AccessState, String) {
     let access = &settings.accesses[i];
@@ -71,10 +74,16 @@ pub(super) fn state(
         );
         return (AccessState::NoAddress, what);
     }
+    let refusal = |u: &&Use| memory.refused.of(u.ifindex, u.address);
+    let refused = routed.iter().find_map(|u| refusal(u));
+    let taken: Vec<_> = routed.iter().filter(|u| refusal(u).is_none()).collect();
+    if let (true, Some(r)) = (taken.is_empty(), refused) {
+        return refused_by_kernel(r);
+    }
     let condition = |u: &&&&Use| conditions.get(&u.address);
-    let bad: Vec<_> = routed.iter().filter_map(|u| condition(&u)).collect();
-    if bad.len() == routed.len() {
-        let kept = match uses.iter().any(|u| u.endpoint) {
+    let bad: Vec<_> = taken.iter().filter_map(condition).collect();
+    if bad.len() == taken.len() {
+        let kept = match taken.iter().any(|u| u.endpoint) {
             true => "; it is kept because no other access is left",
             false => "",
         };
@@ -89,7 +98,10 @@ pub(super) fn state(
             ),
         };
     }
-    if !uses.iter().any(|u| u.endpoint) {
+    if !taken.iter().any(|u| u.endpoint) {
+        if let Some(r) = refused {
+            return refused_by_kernel(r);
+        }
         let why = format!("the kernel takes {LIMIT_MAX} endpoints and others come before it");
         return (AccessState::Ignored, why);
     }
@@ -108,4 +120,9 @@ pub(super) fn state(
         }
         _ => (AccessState::Active, "used".into()),
     }
+}
+
+fn refused_by_kernel(refusal: &Refusal) -> (AccessState, String) {
+    let why = format!("the kernel refused to {}", refusal.why);
+    (AccessState::Ignored, why)
 }

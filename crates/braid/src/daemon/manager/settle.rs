@@ -1,0 +1,136 @@
+//! Plans, takes the steps, and stands by what was refused: it is tried again, and said.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use braid_core::Time;
+use braid_mptcp::manage::diff::diff;
+use braid_mptcp::manage::plan::Use;
+use braid_mptcp::manage::refused::{Refusal, Refused};
+use braid_mptcp::manage::{Condition, Plan, View, plan, plan_once};
+
+use super::super::DaemonError;
+use super::super::state::now;
+use super::Manager;
+
+/// How long until steps that the kernel refused are tried again, at first and
+/// after that.
+pub(super) const RETRY_FIRST: Duration = Duration::from_millis(20);
+const RETRY: Duration = Duration::from_secs(1);
+
+impl Manager {
+    /// Plans for the view, and takes the steps if `apply`.
+    pub(super) async fn settle(&mut self, apply: bool) -> Result<(), DaemonError> {
+        self.memory.learn(&self.view);
+        self.plan = self.planned(&self.view);
+        if apply && self.kernel.pm.is_some() {
+            let before = self.memory.refused.clone();
+            let ops = diff(&self.view, &self.plan);
+            self.memory.refused = self.take(&ops).await;
+            if !ops.is_empty() {
+                self.view = self.kernel.view().await?;
+            }
+            if self.memory.refused != before {
+                self.make_way().await?;
+            }
+            self.stand_by(&before);
+        }
+        if self.recovers() {
+            let of = |u: &Use| (u.address, u.interface.clone());
+            let probed: BTreeMap<_, _> =
+                self.plan.uses.iter().filter(|u| u.routed).map(of).collect();
+            let asked = match self.config.probe.enabled {
+                true => probed.clone(),
+                false => BTreeMap::new(),
+            };
+            let (to, port) = (&self.config.proxy, self.config.probe.port);
+            self.prober.serve(&asked, to, port);
+            self.checker.serve(&asked, to, port);
+            let addresses = probed.into_keys().collect();
+            self.detector.watch(&addresses, Time::from_nanos(now()));
+            self.stripped.retain(|a| addresses.contains(a));
+        }
+        Ok(())
+    }
+
+    /// As things are, and by what was refused last.
+    pub(super) fn planned(&self, view: &View) -> Plan {
+        match self.recovers() {
+            true => plan(&self.settings, view, &self.memory, &self.conditions()),
+            false => plan_once(&self.settings, view, &self.memory),
+        }
+    }
+
+    fn conditions(&self) -> BTreeMap<IpAddr, Condition> {
+        let silent = self.detector.silent().into_iter();
+        let mut all: BTreeMap<_, _> = silent
+            .map(|(a, since)| (a, Condition::Silent { since }))
+            .collect();
+        all.extend(self.stripped.iter().map(|a| (*a, Condition::Stripped)));
+        all
+    }
+
+    /// Others take the place of accesses that were refused, or give it back.
+    async fn make_way(&mut self) -> Result<(), DaemonError> {
+        self.plan = self.planned(&self.view);
+        let mut ops = diff(&self.view, &self.plan);
+        ops.retain(|op| !self.memory.refused.has(op));
+        if !ops.is_empty() {
+            let refused = self.take(&ops).await;
+            self.memory.refused.extend(refused);
+            self.view = self.kernel.view().await?;
+        }
+        Ok(())
+    }
+
+    /// What is refused is tried again, for as long as it is.
+    fn stand_by(&mut self, before: &Refused) {
+        let refused = &self.memory.refused;
+        self.said.retain(|s| refused.iter().any(|r| r.why == *s));
+        if refused.is_empty() || !self.recovers() {
+            self.retry = None;
+            return;
+        }
+        // At first it may be a change that was overtaken by the next.
+        let wait = match refused.since(before) {
+            Some(_) => RETRY_FIRST,
+            None => RETRY,
+        };
+        self.retry = Some(Time::from_nanos(now()) + wait);
+        let again = refused.iter().filter(|r| before.has(&r.op));
+        let unsaid: Vec<_> = again.filter(|r| !self.said.contains(&r.why)).collect();
+        for r in &unsaid {
+            eprintln!("braid: {}; it is tried again every second", self.refusal(r));
+        }
+        let unsaid: Vec<_> = unsaid.iter().map(|r| r.why.clone()).collect();
+        self.said.extend(unsaid);
+    }
+
+    /// Of which access, what was attempted, and what the kernel said.
+    pub(super) fn refusal(&self, r: &Refusal) -> DaemonError {
+        let interface = r.ifindex(&self.view).and_then(|i| self.view.interface(i));
+        let of = interface.and_then(|n| {
+            let mut uses = self.plan.uses.iter();
+            let used = uses.find(|u| u.ifindex == n.index).map(|u| u.access);
+            let mut all = self.settings.accesses.iter();
+            match used {
+                Some(access) => all.nth(access),
+                None => all.find(|a| a.interface.matches(&n.name)),
+            }
+        });
+        let of = of.map(|a| format!("access \"{}\": ", a.name));
+        DaemonError::Failed(format!(
+            "{}the kernel refused to {}",
+            of.unwrap_or_default(),
+            r.why
+        ))
+    }
+
+    /// Takes the steps to what the settings are now, by the view there is.
+    pub(super) async fn apply(&mut self) -> Result<(), DaemonError> {
+        self.settle(true).await?;
+        let mut refused = self.memory.refused.iter();
+        refused.next().map_or(Ok(()), |r| Err(self.refusal(r)))
+    }
+}

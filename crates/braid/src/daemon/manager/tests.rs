@@ -1,0 +1,134 @@
+//! A kernel that refuses steps, in a network namespace of its own.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use braid_core::api::Priorities;
+use braid_mptcp::manage::diff::Op;
+use braid_mptcp::pm::EndpointFlags;
+use braid_mptcp::support::Support;
+use futures_util::TryStreamExt;
+use nix::sched::{CloneFlags, unshare};
+use rtnetlink::{Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
+
+use super::*;
+
+const NAMES: [&str; 3] = ["nr", "wifi", "lte"];
+
+fn address(k: u8) -> IpAddr {
+    Ipv4Addr::new(10, 77, k, 2).into()
+}
+
+/// Access `k`: an interface that DHCP would have set up like this.
+async fn lay(h: &Handle, k: u8) {
+    let (d, p) = (format!("d{k}"), format!("p{k}"));
+    let veth = LinkVeth::new(&d, &p).build();
+    h.link().add(veth).execute().await.unwrap();
+    let mut index = 0;
+    for name in [p, d] {
+        let mut found = h.link().get().match_name(name).execute();
+        index = found.try_next().await.unwrap().unwrap().header.index;
+        let up = LinkUnspec::new_with_index(index).up().build();
+        h.link().set(up).execute().await.unwrap();
+    }
+    let add = h.address().add(index, address(k), 24);
+    add.execute().await.unwrap();
+    let route = RouteMessageBuilder::<Ipv4Addr>::new()
+        .gateway(Ipv4Addr::new(10, 77, k, 1))
+        .output_interface(index)
+        .priority(k.into());
+    h.route().add(route.build()).execute().await.unwrap();
+}
+
+/// A manager that has begun, and the folder of its control socket.
+fn managed(test: impl AsyncFnOnce(Manager, &Path) + Send + 'static) {
+    let in_namespace = move || {
+        if let Err(e) = unshare(CloneFlags::CLONE_NEWNET) {
+            return println!("skipped: no network namespace can be made: {e}");
+        }
+        if let Err(e) = Support::detect().require() {
+            return println!("skipped: {e}");
+        }
+        let t = tempfile::tempdir().unwrap();
+        let file = t.path().join("braid.toml");
+        let mut text = "[probe]\nenabled = false\n[scheduler]\npin = false\n".to_owned();
+        for (k, name) in (1..).zip(NAMES) {
+            text += &format!("[access.{name}]\ninterface = \"d{k}\"\n");
+        }
+        std::fs::write(&file, text).unwrap();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let h = braid_link::handle().unwrap();
+            for k in 1..=3 {
+                lay(&h, k).await;
+            }
+            let config = Config::load(&file, Role::Device).unwrap();
+            let requests = Requests::beside(&t.path().join("c.sock"));
+            let (mut m, _heard) = Manager::new(Role::Device, &file, config, requests).unwrap();
+            m.begin().await.unwrap();
+            assert_eq!(set(&m), [1, 2, 3].map(|k| (address(k), false)).into());
+            test(m, t.path()).await;
+        });
+    };
+    std::thread::spawn(in_namespace).join().unwrap();
+}
+
+/// The endpoints, and which are backups.
+fn set(m: &Manager) -> BTreeMap<IpAddr, bool> {
+    let all = m.view.endpoints.iter();
+    all.map(|e| (e.address, e.flags.contains(EndpointFlags::BACKUP)))
+        .collect()
+}
+
+fn states(m: &Manager) -> Vec<AccessState> {
+    m.plan.accesses.iter().map(|(state, _)| *state).collect()
+}
+
+fn order(of: &[(&str, u16)]) -> Priorities {
+    let one = |(name, p): &(&str, u16)| ((*name).to_owned(), Some(*p));
+    Priorities(of.iter().map(one).collect())
+}
+
+#[test]
+fn each_refusal_is_said_with_its_access_and_others_take_its_place() {
+    use AccessState::{Active, Backup, Ignored};
+    managed(async |mut m, _| {
+        let m = &mut m;
+        let all = order(&[("nr", 1), ("wifi", 2), ("lte", 3)]);
+        m.prioritise(&all).await.unwrap();
+        let delete = |m: &mut Manager, k: u8| {
+            let mut all = m.view.endpoints.iter();
+            let id = all.find(|e| e.address == address(k)).unwrap().id;
+            m.kernel.pm.as_mut().unwrap().delete(id).unwrap();
+        };
+        let first = |op: &Op| matches!(op, Op::AddEndpoint(e) if e.address == address(1));
+        m.kernel.refuses = Some(first);
+        delete(m, 1);
+        m.reconcile().await.unwrap();
+        assert_eq!(states(m), [Ignored, Active, Backup]);
+        assert!(m.plan.accesses[0].1.contains("the kernel refused to"));
+        assert_eq!(set(m), [(address(2), false), (address(3), true)].into());
+        // At first it may be a change that was overtaken by the next.
+        assert!(m.said.is_empty() && m.retry.is_some());
+        m.reconcile().await.unwrap();
+        assert_eq!(m.said.len(), 1);
+        let said = m.refusal(m.memory.refused.iter().next().unwrap());
+        assert!(said.to_string().starts_with("access \"nr\": "), "{said}");
+
+        m.kernel.refuses = Some(|op| matches!(op, Op::AddEndpoint(_)));
+        delete(m, 2);
+        m.reconcile().await.unwrap();
+        assert_eq!(states(m), [Ignored, Ignored, Active]);
+        assert_eq!(m.said.len(), 1);
+        m.reconcile().await.unwrap();
+        assert_eq!(m.said.len(), 2);
+
+        m.kernel.refuses = None;
+        m.reconcile().await.unwrap();
+        assert_eq!(states(m), [Active, Backup, Backup]);
+        let wanted = [(1, false), (2, true), (3, true)];
+        assert_eq!(set(m), wanted.map(|(k, b)| (address(k), b)).into());
+        assert!(m.said.is_empty() && m.retry.is_none());
+    });
+}
