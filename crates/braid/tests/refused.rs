@@ -1,4 +1,5 @@
-//! The kernel refuses what one access needs: that one is out and says why, the others serve.
+//! The kernel refuses what one access needs: that one is out and says why, the others serve,
+//! and a request that needs it changes nothing.
 
 #[path = "support/daemon.rs"]
 mod daemon;
@@ -9,8 +10,9 @@ mod world;
 
 use std::process::Command;
 
-use braid_core::api::AccessState;
+use braid_core::api::{AccessState, Status};
 use daemon::Daemon;
+use nix::sys::signal::Signal;
 use traffic::{DEVICE, addresses};
 use world::{World, device4, eventually};
 
@@ -50,4 +52,39 @@ fn an_access_whose_route_is_refused_keeps_no_other_out() {
     ip(&w, &format!("route add {NETWORK}"));
     device.becomes("nr", AccessState::Active);
     assert_eq!(addresses(&w), [device4(1), device4(2)].into());
+}
+
+#[test]
+fn a_request_that_the_kernel_refuses_changes_nothing_and_is_not_kept() {
+    let Some(w) = world() else { return };
+    let t = tempfile::tempdir().unwrap();
+    let mut device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let put = |device: &Daemon, enabled: bool| {
+        let body = format!("{{\"enabled\": {enabled}}}");
+        device.request("PUT", "/v1/accesses/nr", &body)
+    };
+    let (head, said) = put(&device, false);
+    assert!(head.contains(" 200 "), "{head} {said}");
+    ip(&w, &format!("route del {NETWORK}"));
+    let (head, said) = put(&device, true);
+    assert!(
+        head.contains(" 500 ") && said.contains("access \\\"nr\\\": "),
+        "{head} {said}"
+    );
+    refused(&said);
+    let off = |device: &Daemon| {
+        let s: Status = device.get("/v1/status");
+        let nr = s.accesses.into_iter().find(|a| a.name == "nr").unwrap();
+        assert!(!nr.enabled && nr.why.contains("switched off"), "{nr:?}");
+        assert_eq!(addresses(&w), [device4(2)].into());
+    };
+    off(&device);
+    // Nor does a next daemon go on with it.
+    assert_eq!(device.end(Signal::SIGKILL), None);
+    ip(&w, &format!("route add {NETWORK}"));
+    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    off(&device);
+    let (head, said) = put(&device, true);
+    assert!(head.contains(" 200 "), "{head} {said}");
+    device.becomes("nr", AccessState::Active);
 }

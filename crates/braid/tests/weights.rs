@@ -9,7 +9,7 @@ mod world;
 
 use std::process::Command;
 
-use braid_core::api::{AccessState, Status, Weights};
+use braid_core::api::{AccessState, Weights};
 use braid_mptcp::pm::EndpointFlags;
 use daemon::Daemon;
 use traffic::{DEVICE, endpoints};
@@ -51,7 +51,7 @@ fn requests_at_the_same_time_all_count() {
 }
 
 #[test]
-fn weights_that_the_kernel_refuses_are_undone() {
+fn an_access_that_is_refused_anyway_hinders_no_request() {
     let Some(w) = World::new(2) else { return };
     let t = tempfile::tempdir().unwrap();
     let Some(device) = weighed(&w, &t) else {
@@ -73,10 +73,11 @@ fn weights_that_the_kernel_refuses_are_undone() {
             return println!("skipped: ip of iproute2 cannot take away: {words}");
         }
     }
-    let error = put(&device, "{\"nr\": 0}").unwrap_err();
-    assert!(error.contains("default route"), "{error}");
-    let s: Status = device.get("/v1/status");
-    assert_eq!(s.accesses[0].weight, Some(1.0));
+    let why = device.becomes("wifi", AccessState::Ignored);
+    assert!(why.contains("default route"), "{why}");
+    let now = put(&device, "{\"nr\": 0}").unwrap().0;
+    assert_eq!((now["nr"], backup()), (0.0, Some(true)));
+    put(&device, "{\"nr\": 2}").unwrap();
     assert_eq!(backup(), Some(false));
     assert_eq!(device.state("nr").0, AccessState::Active);
 }

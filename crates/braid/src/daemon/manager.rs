@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use braid_core::Time;
-use braid_core::api::{AccessChange, AccessState, Engine as Kind, EventKind, Role};
+use braid_core::api::{AccessState, Engine as Kind, EventKind, Role};
 use braid_mptcp::diag::TcpSocket;
 use braid_mptcp::manage::demand::Demand;
 use braid_mptcp::manage::health::{Detector, Outcome};
@@ -283,40 +283,6 @@ impl Manager {
         if let (Some(by), true) = (by, self.config.probe.enabled && self.config.probe.knock) {
             self.knocker.send(address, &by.interface, to, number);
         }
-    }
-
-    /// Changes access number `i`; says whether anything changed.
-    pub(super) async fn change(
-        &mut self,
-        i: usize,
-        change: AccessChange,
-    ) -> Result<bool, DaemonError> {
-        self.changeable()?;
-        let before = self.settings.accesses[i].clone();
-        let access = &mut self.settings.accesses[i];
-        access.backup = change.backup.unwrap_or(access.backup);
-        access.enabled = change.enabled.unwrap_or(access.enabled);
-        let changed = *access != before;
-        let pattern = access.interface.clone();
-        self.view = self.kernel.view().await?;
-        let there = self.view.interfaces.iter();
-        let missing = !there.clone().any(|n| pattern.matches(&n.name));
-        if !self.recovers() && missing && changed && self.settings.accesses[i].enabled {
-            self.settings.accesses[i] = before;
-            return Err(DaemonError::Refused(
-                "its interface does not exist now: create it first".into(),
-            ));
-        }
-        if changed {
-            self.apply().await?;
-            self.keep();
-        }
-        Ok(changed)
-    }
-
-    /// What requests changed outlives this process if that is killed.
-    fn keep(&self) {
-        self.requests.keep(&self.config.settings(), &self.settings);
     }
 
     /// Reads the file again, which changes nothing yet.

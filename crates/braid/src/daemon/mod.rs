@@ -77,14 +77,6 @@ impl DaemonError {
             _ => 1,
         }
     }
-
-    fn about(self, what: &str) -> Self {
-        match self {
-            Self::Refused(e) => Self::Refused(format!("{what}: {e}")),
-            Self::Failed(e) => Self::Failed(format!("{what}: {e}")),
-            other => other,
-        }
-    }
 }
 
 impl From<braid_mptcp::Error> for DaemonError {

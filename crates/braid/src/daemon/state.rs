@@ -236,12 +236,11 @@ impl State {
             let why = format!("access \"{name}\": {KERNEL_WINDOWS}");
             return Err(DaemonError::Refused(why));
         }
-        let changed = manager
-            .change(i, change)
-            .await
-            .map_err(|e| e.about(&format!("access \"{name}\"")))?;
+        let changed = manager.change(i, change).await;
+        // A request that was refused has changed things for a moment.
         self.renamed(&manager);
         self.wake.notify_one();
+        let changed = changed?;
         let status = self.access(i, &manager, &BTreeMap::new());
         if changed {
             let what = EventKind::AccessChanged {
@@ -264,10 +263,10 @@ impl State {
             }
         }
         let before = manager.plan().accesses.clone();
-        let now = manager.prioritise(change).await?;
+        let now = manager.prioritise(change).await;
         let told = manager.changed_since(&before);
         self.note(&manager, Ok(told));
-        Ok(now)
+        now
     }
 
     pub(super) fn connections(&self) -> Result<Connections, DaemonError> {

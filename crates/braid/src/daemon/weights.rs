@@ -166,11 +166,16 @@ impl State {
         self.check(change)?;
         self.can_leave_out(change)?;
         let before = lock(&self.weights).clone();
+        let stood_in = lock(&self.engine).stands_in();
         let mut new = before.clone();
         new.extend(change.0.clone());
         if let Err(e) = self.weigh_all(&mut manager, &new).await {
             // What was done of it is undone; what that meets is what this met.
             let _ = self.weigh_all(&mut manager, &before).await;
+            if !stood_in {
+                let _ = lock(&self.engine).stand_down();
+            }
+            self.wake.notify_one();
             return Err(e);
         }
         *lock(&self.weighed) = true;

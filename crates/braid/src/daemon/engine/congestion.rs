@@ -39,7 +39,8 @@ impl Engine {
         }
     }
 
-    pub(super) fn stand_down(&mut self) -> Result<(), DaemonError> {
+    /// Has it no more.
+    pub(in super::super) fn stand_down(&mut self) -> Result<(), DaemonError> {
         match self.wrr.take() {
             Some(_) => self.put_congestion(),
             None => Ok(()),

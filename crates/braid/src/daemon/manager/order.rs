@@ -1,6 +1,7 @@
-//! Which accesses carry and which wait, as requests have it.
+//! Which accesses are used, carry and wait, as requests have it. What the kernel refuses of a
+//! request is taken back, and not kept.
 
-use braid_core::api::{Priorities, Role};
+use braid_core::api::{AccessChange, Priorities, Role};
 
 use super::super::DaemonError;
 use super::Manager;
@@ -9,17 +10,46 @@ impl Manager {
     /// Has the accesses of these names, and no others, be used as backups, by the
     /// same means (MP_PRIO): their weight is 0.
     pub(in super::super) async fn exclude(&mut self, names: &[&str]) -> Result<(), DaemonError> {
-        let mut changed = false;
-        for access in &mut self.settings.accesses {
-            let excluded = names.contains(&access.name.as_str());
-            changed |= access.excluded != excluded;
-            access.excluded = excluded;
+        let before = self.settings.accesses.clone();
+        self.begin_without(names);
+        match self.settings.accesses == before {
+            true => Ok(()),
+            false => self.apply_or_return_to(before).await,
         }
-        if !changed {
-            return Ok(());
-        }
+    }
+
+    /// Changes access number `i`; says whether anything changed.
+    pub(in super::super) async fn change(
+        &mut self,
+        i: usize,
+        change: AccessChange,
+    ) -> Result<bool, DaemonError> {
+        self.changeable()?;
         self.view = self.kernel.view().await?;
-        self.apply().await
+        let before = self.settings.accesses.clone();
+        let access = &mut self.settings.accesses[i];
+        access.backup = change.backup.unwrap_or(access.backup);
+        access.enabled = change.enabled.unwrap_or(access.enabled);
+        if *access == before[i] {
+            return Ok(false);
+        }
+        let mut there = self.view.interfaces.iter();
+        let missing = !there.any(|n| access.interface.matches(&n.name));
+        if access.enabled && missing && !self.recovers() {
+            self.settings.accesses = before;
+            return Err(DaemonError::Refused(format!(
+                "access \"{}\": its interface does not exist now: create it first",
+                self.settings.accesses[i].name
+            )));
+        }
+        self.apply_or_return_to(before).await?;
+        self.keep();
+        Ok(true)
+    }
+
+    /// What requests changed outlives this process if that is killed.
+    pub(super) fn keep(&self) {
+        self.requests.keep(&self.config.settings(), &self.settings);
     }
 
     /// Changes the order of the accesses; returns that of all.
@@ -35,8 +65,7 @@ impl Manager {
             }
         }
         if self.settings.accesses != before {
-            self.view = self.kernel.view().await?;
-            self.apply().await?;
+            self.apply_or_return_to(before).await?;
             self.keep();
         }
         let all = self.settings.accesses.iter();
@@ -45,7 +74,7 @@ impl Manager {
     }
 
     /// Refuses where accesses cannot be changed.
-    pub(super) fn changeable(&self) -> Result<(), DaemonError> {
+    fn changeable(&self) -> Result<(), DaemonError> {
         if self.role == Role::Proxy {
             return Err(DaemonError::Refused(
                 "an access is changed at the device, which has it; this is the proxy".into(),

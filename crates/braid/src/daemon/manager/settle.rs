@@ -1,4 +1,5 @@
-//! Plans, takes the steps, and stands by what was refused: it is tried again, and said.
+//! Plans, takes the steps, and stands by what was refused: it is tried again, said, and not
+//! kept where a request brought it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,7 +9,7 @@ use braid_core::Time;
 use braid_mptcp::manage::diff::diff;
 use braid_mptcp::manage::plan::Use;
 use braid_mptcp::manage::refused::{Refusal, Refused};
-use braid_mptcp::manage::{Condition, Plan, View, plan, plan_once};
+use braid_mptcp::manage::{AccessSpec, Condition, Plan, View, plan, plan_once};
 
 use super::super::DaemonError;
 use super::super::state::now;
@@ -127,10 +128,28 @@ impl Manager {
         ))
     }
 
-    /// Takes the steps to what the settings are now, by the view there is.
-    pub(super) async fn apply(&mut self) -> Result<(), DaemonError> {
-        self.settle(true).await?;
-        let mut refused = self.memory.refused.iter();
-        refused.next().map_or(Ok(()), |r| Err(self.refusal(r)))
+    /// Takes the steps to what the settings are now. Where the kernel refuses one of them,
+    /// the accesses are as `before` again, and nothing of it is kept.
+    pub(super) async fn apply_or_return_to(
+        &mut self,
+        before: Vec<AccessSpec>,
+    ) -> Result<(), DaemonError> {
+        let known = self.memory.refused.clone();
+        let applied = self.apply().await;
+        let new = self.memory.refused.since(&known);
+        let done = applied.and_then(|()| new.map_or(Ok(()), |r| Err(self.refusal(r))));
+        if done.is_err() {
+            self.settings.accesses = before;
+            // What this meets is tried again.
+            if self.apply().await.is_err() && self.recovers() {
+                self.retry = Some(Time::from_nanos(now()) + RETRY);
+            }
+        }
+        done
+    }
+
+    async fn apply(&mut self) -> Result<(), DaemonError> {
+        self.view = self.kernel.view().await?;
+        self.settle(true).await
     }
 }

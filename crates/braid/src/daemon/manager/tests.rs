@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use braid_core::api::Priorities;
+use braid_core::api::{AccessChange, Priorities, Weights};
 use braid_mptcp::manage::diff::Op;
 use braid_mptcp::pm::EndpointFlags;
 use braid_mptcp::support::Support;
@@ -11,6 +11,8 @@ use futures_util::TryStreamExt;
 use nix::sched::{CloneFlags, unshare};
 use rtnetlink::{Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
+use super::super::engine::Engine;
+use super::super::state::{State, lock};
 use super::*;
 
 const NAMES: [&str; 3] = ["nr", "wifi", "lte"];
@@ -90,6 +92,79 @@ fn order(of: &[(&str, u16)]) -> Priorities {
     Priorities(of.iter().map(one).collect())
 }
 
+fn change(backup: Option<bool>, enabled: Option<bool>) -> AccessChange {
+    AccessChange {
+        backup,
+        enabled,
+        ..AccessChange::default()
+    }
+}
+
+#[test]
+fn what_is_refused_of_a_request_is_taken_back_and_not_kept() {
+    managed(async |mut m, folder| {
+        let m = &mut m;
+        let (before, endpoints) = (m.settings.clone(), set(m));
+        let kept = folder.join("c.sock.requests");
+        let unchanged = |m: &Manager, e: DaemonError| {
+            let e = e.to_string();
+            assert!(e.contains("access \"lte\": the kernel refused to"), "{e}");
+            assert_eq!((&m.settings, set(m)), (&before, endpoints.clone()), "{e}");
+            assert!(!kept.exists() && m.retry.is_none(), "{e}");
+            assert!(states(m).iter().all(|s| *s == AccessState::Active), "{e}");
+        };
+        // Of several steps the last one, when the others are taken already.
+        m.kernel.refuses =
+            Some(|op| matches!(op, Op::SetBackup(e, true) if e.address == address(3)));
+        let all = order(&[("nr", 1), ("wifi", 2), ("lte", 3)]);
+        let e = m.prioritise(&all).await.unwrap_err();
+        unchanged(m, e);
+        let e = m.change(2, change(Some(true), None)).await.unwrap_err();
+        unchanged(m, e);
+        let e = m.exclude(&["wifi", "lte"]).await.unwrap_err();
+        unchanged(m, e);
+        m.kernel.refuses =
+            Some(|op| matches!(op, Op::DeleteEndpoint(e) if e.address == address(3)));
+        let e = m.change(2, change(None, Some(false))).await.unwrap_err();
+        unchanged(m, e);
+
+        // What is taken is kept, and stays so when the way back is refused.
+        m.kernel.refuses = None;
+        assert!(m.change(2, change(None, Some(false))).await.unwrap());
+        let (settings, text) = (m.settings.clone(), std::fs::read(&kept).unwrap());
+        m.kernel.refuses = Some(|op| matches!(op, Op::AddEndpoint(_)));
+        let e = m.change(2, change(None, Some(true))).await.unwrap_err();
+        assert!(e.to_string().contains("access \"lte\""), "{e}");
+        assert_eq!(
+            (&m.settings, std::fs::read(&kept).unwrap()),
+            (&settings, text)
+        );
+        assert_eq!(set(m), [1, 2].map(|k| (address(k), false)).into());
+        m.kernel.refuses = None;
+        m.reconcile().await.unwrap();
+        assert_eq!(set(m).len(), 2, "it is not tried again");
+    });
+}
+
+#[test]
+fn what_was_refused_before_does_not_count_against_a_request() {
+    managed(async |mut m, _| {
+        let m = &mut m;
+        let id = m.view.endpoints[2].id;
+        m.kernel.refuses = Some(|op| matches!(op, Op::AddEndpoint(_)));
+        m.kernel.pm.as_mut().unwrap().delete(id).unwrap();
+        m.reconcile().await.unwrap();
+        let active = AccessState::Active;
+        assert_eq!(states(m), [active, active, AccessState::Ignored]);
+        assert!(m.change(1, change(Some(true), None)).await.unwrap());
+        assert!(m.change(2, change(Some(true), None)).await.unwrap());
+        m.kernel.refuses = None;
+        m.reconcile().await.unwrap();
+        let wanted = [(1, false), (2, true), (3, true)];
+        assert_eq!(set(m), wanted.map(|(k, b)| (address(k), b)).into());
+    });
+}
+
 #[test]
 fn each_refusal_is_said_with_its_access_and_others_take_its_place() {
     use AccessState::{Active, Backup, Ignored};
@@ -130,5 +205,42 @@ fn each_refusal_is_said_with_its_access_and_others_take_its_place() {
         let wanted = [(1, false), (2, true), (3, true)];
         assert_eq!(set(m), wanted.map(|(k, b)| (address(k), b)).into());
         assert!(m.said.is_empty() && m.retry.is_none());
+    });
+}
+
+#[test]
+fn weights_whose_backups_are_refused_are_as_before() {
+    managed(async |m, _| {
+        let before = Support::detect().default_congestion_control;
+        let default = || Support::detect().default_congestion_control;
+        let engine = Engine::set_up(m.config(), Role::Device).unwrap();
+        let s = State::new(Role::Device, m, engine).unwrap();
+        let refuse = async |refuses: Option<fn(&Op) -> bool>| {
+            s.manager.lock().await.kernel.refuses = refuses;
+        };
+        let weights = |of: &[(&str, f64)]| {
+            let one = |(name, weight): &(&str, f64)| ((*name).to_owned(), *weight);
+            Weights(of.iter().map(one).collect())
+        };
+        refuse(Some(|op| matches!(op, Op::SetBackup(_, true)))).await;
+        let e = match s.weigh(&weights(&[("nr", 3.0), ("lte", 0.0)])).await {
+            Err(DaemonError::Lacking(why)) => return println!("skipped: {why}"),
+            other => other.unwrap_err().to_string(),
+        };
+        assert!(e.contains("access \"lte\": the kernel refused to"), "{e}");
+        assert!(lock(&s.weights).is_empty() && !*lock(&s.weighed));
+        assert_eq!(
+            (default(), lock(&s.engine).stands_in()),
+            (before.clone(), false)
+        );
+        let first = weights(&[("nr", 3.0), ("lte", 2.0)]);
+        s.weigh(&first).await.unwrap();
+        s.weigh(&weights(&[("nr", 7.0), ("lte", 0.0)]))
+            .await
+            .unwrap_err();
+        assert_eq!(*lock(&s.weights), first.0);
+        assert!(default().starts_with("wrr_"));
+        let m = s.manager.lock().await;
+        assert!(set(&m).values().all(|backup| !backup) && set(&m).len() == 3);
     });
 }
