@@ -72,6 +72,7 @@ fn bpf() {
         "wrr",
         "protocol",
         "congestion",
+        "namespaces",
     ] {
         let out = PathBuf::from(variable("OUT_DIR")).join(format!("{name}.bpf.o"));
         let mut command = Command::new(&clang);

@@ -72,6 +72,7 @@ impl Engine {
 
     /// Goes on with the weights of an end that was killed.
     fn go_on(&mut self) -> Result<(), DaemonError> {
+        keep::sweep();
         match keep::left(self.role, self.pin) {
             Left::Whole(left) => {
                 let (wrr, note) = *left;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DaemonError;
 use super::config::Config;
-use super::stock::{NOTE_MAX, Pins, Wrr, notes};
+use super::stock::{NOTE_MAX, Pins, Wrr, notes, orphans};
 
 pub(super) use support::CONGESTION_CONTROL as DEFAULT;
 
@@ -85,6 +85,25 @@ pub(super) const fn owner(role: Role) -> &'static str {
     match role {
         Role::Device => "up",
         Role::Proxy => "proxy",
+    }
+}
+
+/// Takes away what killed ends have left in network namespaces that are gone. It says what,
+/// and what stays though it may be such.
+pub(super) fn sweep() {
+    let all = match orphans() {
+        Ok(all) => all,
+        Err(e) => return eprintln!("braid: {e}"),
+    };
+    for orphan in all {
+        match orphan.remove() {
+            Ok(()) => eprintln!(
+                "braid: took away {}, which a killed daemon had left in a network namespace that \
+                 is gone",
+                orphan.directory().display()
+            ),
+            Err(e) => eprintln!("braid: {e}"),
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 //! [`braid_mptcp::bpf::Wrr`].
 
 #[cfg(feature = "bpf")]
-pub(super) use braid_mptcp::bpf::{NOTE_MAX, Pins, Wrr, notes};
+pub(super) use braid_mptcp::bpf::{NOTE_MAX, Pins, Wrr, notes, orphans};
 #[cfg(not(feature = "bpf"))]
-pub(super) use without::{NOTE_MAX, Pins, Wrr, notes};
+pub(super) use without::{NOTE_MAX, Pins, Wrr, notes, orphans};
 
 /// Without eBPF there is none.
 #[cfg(not(feature = "bpf"))]
@@ -30,6 +30,22 @@ mod without {
         }
 
         pub(in super::super) fn directory(&self) -> &Path {
+            match *self {}
+        }
+    }
+
+    pub(in super::super) fn orphans() -> Result<Vec<Orphan>> {
+        Ok(vec![])
+    }
+
+    pub(in super::super) enum Orphan {}
+
+    impl Orphan {
+        pub(in super::super) fn directory(&self) -> &Path {
+            match *self {}
+        }
+
+        pub(in super::super) fn remove(&self) -> Result<()> {
             match *self {}
         }
     }

@@ -16,6 +16,7 @@ pub(super) struct Facts {
     /// MPTCP for the sockets of a cgroup.
     pub(super) fmod_ret: Trial,
     pub(super) bpffs: bool,
+    pub(super) orphans: Orphans,
     pub(super) cgroup: Trial,
     pub(super) tun: Trial,
     /// Why no user namespace can be made by users.
@@ -60,6 +61,15 @@ impl<T> From<braid_mptcp::Result<T>> for Trial {
             Err(e) => Self::fails(e.to_string(), None),
         }
     }
+}
+
+/// What killed daemons have pinned in network namespaces that are gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Orphans {
+    /// Where, and the line that takes it away.
+    Known(Vec<(String, String)>),
+    /// There are pins, and why their namespaces cannot be told.
+    Unknown(String),
 }
 
 /// What users may make namespaces of their own for.

@@ -8,7 +8,7 @@ use braid_control::Client;
 use braid_mptcp::support::{Support, sysctl};
 use braid_mptcp::{capabilities, cgroup};
 
-use super::facts::{Buffers, Daemon, Facts, Interface, Trial, UserNamespaces};
+use super::facts::{Buffers, Daemon, Facts, Interface, Orphans, Trial, UserNamespaces};
 use super::{offloads, routes};
 
 const TUN: &str = "/dev/net/tun";
@@ -30,6 +30,7 @@ pub(super) async fn look(control: &Path) -> Facts {
         sockops,
         fmod_ret,
         bpffs: is_bpffs(),
+        orphans: orphans(),
         cgroup: group(),
         tun: tun(),
         user_namespaces: user_namespaces(),
@@ -60,6 +61,25 @@ fn ebpf() -> (Trial, Trial, Trial) {
         Some("apt-get install clang libelf-dev zlib1g-dev pkg-config, then make build"),
     );
     (lacks.clone(), lacks.clone(), lacks)
+}
+
+#[cfg(feature = "bpf")]
+fn orphans() -> Orphans {
+    match braid_mptcp::bpf::orphans() {
+        Ok(all) => {
+            let one = |o: &braid_mptcp::bpf::Orphan| {
+                let at = o.directory().display().to_string();
+                (at, o.remedy())
+            };
+            Orphans::Known(all.iter().map(one).collect())
+        }
+        Err(e) => Orphans::Unknown(e.to_string()),
+    }
+}
+
+#[cfg(not(feature = "bpf"))]
+fn orphans() -> Orphans {
+    Orphans::Known(vec![])
 }
 
 fn is_bpffs() -> bool {

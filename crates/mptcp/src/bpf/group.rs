@@ -133,7 +133,7 @@ fn load_congestion(name: &str, attempted: &str) -> Result<Object> {
 }
 
 /// The one program of `object`.
-fn program<'a>(object: &'a Object, attempted: &str) -> Result<ProgramMut<'a>> {
+pub(super) fn program<'a>(object: &'a Object, attempted: &str) -> Result<ProgramMut<'a>> {
     let first = object.progs_mut().next();
     first.ok_or_else(|| Error::answer(attempted, "the object has no program"))
 }

@@ -20,6 +20,7 @@ macro_rules! object {
 mod group;
 mod lacking;
 mod log;
+mod orphans;
 mod pins;
 mod wrr;
 
@@ -32,6 +33,7 @@ pub use group::{
     use_mptcp,
 };
 pub use lacking::require;
+pub use orphans::{Orphan, orphans};
 pub use pins::Pins;
 pub use wrr::{NOTE_MAX, Wrr, notes};
 

@@ -21,9 +21,9 @@ use crate::error::{Error, Result};
 use crate::sockopt;
 
 /// Where distributions mount a bpffs.
-const SYSTEM: &str = "/sys/fs/bpf";
+pub(super) const SYSTEM: &str = "/sys/fs/bpf";
 /// Below this we mount those that we need.
-const OWN: &str = "/run/braid-bpf";
+pub(super) const OWN: &str = "/run/braid-bpf";
 
 /// The pins of one end. They go when this is dropped, and stay when the process is
 /// killed.
@@ -118,29 +118,32 @@ impl Pins {
 
     /// The directories of all versions.
     pub(super) fn versions(&self) -> Vec<PathBuf> {
-        let all = fs::read_dir(&self.directory).into_iter().flatten();
-        let paths = all.filter_map(|e| Some(e.ok()?.path()));
-        paths.filter(|p| p.is_dir()).collect()
+        versions(&self.directory)
     }
+}
 
-    /// Takes everything away, and itself.
-    fn remove(&self) {
-        for version in self.versions() {
-            let _ = fs::remove_dir_all(version);
-        }
-        if self.directory.starts_with(OWN) {
-            // Those that mounted twice, too: one was killed before it had pinned.
-            while is_bpffs(&self.directory) && umount2(&self.directory, MntFlags::empty()).is_ok() {
-            }
-        }
-        let _ = fs::remove_dir(&self.directory);
-        let _ = fs::remove_dir(OWN);
+fn versions(directory: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir(directory).into_iter().flatten();
+    let paths = all.filter_map(|e| Some(e.ok()?.path()));
+    paths.filter(|p| p.is_dir()).collect()
+}
+
+/// Takes everything away that is pinned there, and the directory.
+pub(super) fn remove(directory: &Path) {
+    for version in versions(directory) {
+        let _ = fs::remove_dir_all(version);
     }
+    if directory.starts_with(OWN) {
+        // Those that mounted twice, too: one was killed before it had pinned.
+        while is_bpffs(directory) && umount2(directory, MntFlags::empty()).is_ok() {}
+    }
+    let _ = fs::remove_dir(directory);
+    let _ = fs::remove_dir(OWN);
 }
 
 impl Drop for Pins {
     fn drop(&mut self) {
-        self.remove();
+        remove(&self.directory);
     }
 }
 
@@ -157,7 +160,7 @@ fn failed(what: &str, path: &Path, e: io::Error) -> Error {
     Error::io(format!("{what} {}", path.display()), e)
 }
 
-fn is_bpffs(path: &Path) -> bool {
+pub(super) fn is_bpffs(path: &Path) -> bool {
     statfs(path).is_ok_and(|s| s.filesystem_type() == BPF_FS_MAGIC)
 }
 
@@ -170,6 +173,11 @@ fn places(owner: &str) -> [PathBuf; 2] {
 }
 
 fn owner(role: &str) -> Result<String> {
+    Ok(format!("{role}-{:x}", cookie()?))
+}
+
+/// Of the calling thread's network namespace.
+pub(super) fn cookie() -> Result<u64> {
     let attempted = "tell this network namespace from others";
     let socket = UnixDatagram::unbound().map_err(|e| Error::io(attempted, e))?;
     let mut cookie = [0; 8];
@@ -180,7 +188,7 @@ fn owner(role: &str) -> Result<String> {
         &mut cookie,
     )
     .map_err(|e| Error::io(attempted, e))?;
-    Ok(format!("{role}-{:x}", u64::from_ne_bytes(cookie)))
+    Ok(u64::from_ne_bytes(cookie))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use braid_mptcp::capabilities;
 
 use super::{Row, Verdict, lacks, ok, trial};
-use crate::doctor::facts::Facts;
+use crate::doctor::facts::{Facts, Orphans};
 
 pub(super) const NET_ADMIN: (u32, &str) = (12, "CAP_NET_ADMIN");
 const SYS_ADMIN: u32 = 21;
@@ -34,6 +34,30 @@ pub(super) fn rights(set: u64, what: &str, wanted: &[(u32, &str)]) -> Row {
 const TYPES: &str = "types of the kernel (BTF)";
 const MOUNT: &str = "eBPF file system";
 
+/// One for each directory; none where there is nothing to say.
+fn orphans(all: &Orphans) -> Vec<Row> {
+    const WHAT: &str = "pins of killed daemons";
+    let one = |(at, remedy): &(String, String)| {
+        lacks(
+            WHAT,
+            Verdict::Weak,
+            format!("{at}, whose network namespace is gone"),
+            "a congestion control stays registered that nobody can go on with",
+            remedy,
+        )
+    };
+    match all {
+        Orphans::Known(all) => all.iter().map(one).collect(),
+        Orphans::Unknown(why) => vec![lacks(
+            WHAT,
+            Verdict::Weak,
+            why,
+            "they may hold congestion controls that nobody can go on with",
+            "run it as root: sudo braid doctor",
+        )],
+    }
+}
+
 pub(super) fn rows(f: &Facts) -> Vec<Row> {
     let mut rights = rights(f.capabilities, "right to load eBPF", &BPF_RIGHTS);
     if rights.verdict != Verdict::Ok {
@@ -59,7 +83,7 @@ pub(super) fn rows(f: &Facts) -> Vec<Row> {
             "mount -t bpf bpf /sys/fs/bpf",
         ),
     };
-    vec![
+    let mut rows = vec![
         rights,
         types,
         trial(
@@ -87,5 +111,7 @@ pub(super) fn rows(f: &Facts) -> Vec<Row> {
             "no MPTCP and no congestion control by cgroup",
         ),
         mount,
-    ]
+    ];
+    rows.extend(orphans(&f.orphans));
+    rows
 }

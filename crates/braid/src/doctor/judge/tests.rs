@@ -1,6 +1,7 @@
 use braid_mptcp::support::Support;
 
 use super::*;
+use crate::doctor::facts::Orphans;
 
 /// A machine that has everything.
 fn all() -> Facts {
@@ -21,6 +22,7 @@ fn all() -> Facts {
         sockops: Trial::Works,
         fmod_ret: Trial::Works,
         bpffs: true,
+        orphans: Orphans::Known(vec![]),
         cgroup: Trial::Works,
         tun: Trial::Works,
         user_namespaces: UserNamespaces::Allowed,
@@ -56,6 +58,28 @@ fn without_mptcp_braid_cannot_work() {
     assert!(!can_work(&f));
     let flaws = flaws(&f);
     assert_eq!((flaws.len(), flaws[0].verdict), (1, Verdict::Missing));
+}
+
+#[test]
+fn pins_that_nobody_can_go_on_with_are_told_one_by_one() {
+    let one = |k: u8| (format!("/run/braid-bpf/up-{k}"), format!("umount {k}"));
+    let mut f = all();
+    f.orphans = Orphans::Known([1, 2].map(one).into());
+    let told = flaws(&f);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[1]
+            .found
+            .starts_with("/run/braid-bpf/up-2, whose network namespace is gone")
+    );
+    assert_eq!(
+        (&*told[1].remedy, told[1].verdict),
+        ("umount 2", Verdict::Weak)
+    );
+    f.orphans = Orphans::Unknown("no right".into());
+    let told = flaws(&f);
+    assert_eq!((told.len(), &*told[0].found), (1, "no right"));
+    assert!(!told[0].costs.is_empty() && !told[0].remedy.is_empty());
 }
 
 #[test]

@@ -1,0 +1,97 @@
+//! What a killed daemon has pinned goes after its network namespace has gone, with the next
+//! daemon anywhere, and not before.
+#![cfg(feature = "bpf")]
+
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "../../mptcp/tests/world/mod.rs"]
+mod world;
+
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+
+use braid_core::api::Status;
+use braid_mptcp::bpf::{self, Pins};
+use braid_mptcp::support;
+use daemon::Daemon;
+use nix::sys::signal::Signal;
+use world::{Ns, World, eventually};
+
+const CONFIG: &str = "scheduler = { name = \"wrr\" }
+proxy = \"10.77.0.1\"
+[probe]
+enabled = false
+[access.nr]
+address = \"10.77.1.2\"
+";
+
+fn start(ns: &Ns, folder: &Path) -> Daemon {
+    Daemon::start(ns, folder, "proxy", CONFIG)
+}
+
+/// Where the pins of a namespace are, and the congestion control that they hold.
+fn pins(ns: &Ns) -> (PathBuf, String) {
+    ns.run(|| {
+        let mut all = Pins::places("proxy").unwrap().into_iter();
+        let name = support::sysctl(support::CONGESTION_CONTROL).unwrap();
+        (all.find(|p| p.is_dir()).expect("pins"), name)
+    })
+}
+
+fn registered(name: &str) -> bool {
+    let all = support::sysctl("net.ipv4.tcp_available_congestion_control").unwrap();
+    all.split_whitespace().any(|n| n == name)
+}
+
+/// If the test fails, nothing stays in the kernel.
+struct Clean<'a>(&'a Ns);
+
+impl Drop for Clean<'_> {
+    fn drop(&mut self) {
+        self.0.run(|| drop(Pins::left("proxy")));
+    }
+}
+
+#[test]
+fn pins_go_after_their_network_namespace_and_not_before() {
+    if let Err(e) = bpf::require() {
+        return println!("skipped: {e}");
+    }
+    let (Some(lives), Some(ends)) = (World::new(1), World::new(1)) else {
+        return;
+    };
+    let folder = || tempfile::tempdir().unwrap();
+    let (mine, other, third) = (folder(), folder(), folder());
+    let _clean = Clean(&lives.proxy);
+    for (w, t) in [(&lives, &mine), (&ends, &other)] {
+        assert_eq!(start(&w.proxy, t.path()).end(Signal::SIGKILL), None);
+    }
+    let ((kept, its_own), (gone, name)) = (pins(&lives.proxy), pins(&ends.proxy));
+    // A socket is all that the other one lives by.
+    let socket = ends.proxy.run(|| UdpSocket::bind("127.0.0.1:0").unwrap());
+    drop(ends);
+    let elsewhere = || {
+        let mut daemon = start(&lives.device, third.path());
+        assert_eq!(daemon.end(Signal::SIGTERM), Some(0));
+    };
+    elsewhere();
+    assert!(gone.is_dir() && registered(&name));
+    assert!(kept.is_dir() && registered(&its_own));
+    drop(socket);
+    eventually("its pins are taken away", || {
+        elsewhere();
+        (!gone.exists()).then_some(())
+    });
+    eventually("what they held is gone", || {
+        (!registered(&name)).then_some(())
+    });
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(gone.to_str().unwrap()), "{mounts}");
+    // A daemon of the one that lives goes on.
+    assert!(kept.is_dir() && registered(&its_own));
+    let mut daemon = start(&lives.proxy, mine.path());
+    let s: Status = daemon.get("/v1/status");
+    assert_eq!((s.default_congestion_control, s.notes), (its_own, vec![]));
+    assert_eq!(daemon.end(Signal::SIGTERM), Some(0));
+    assert!(!kept.exists());
+}
