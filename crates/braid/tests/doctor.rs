@@ -48,9 +48,15 @@ fn the_doctor_looks_at_the_namespace_that_it_is_in() {
         .run(|| support::set_sysctl("net.mptcp.enabled", "0").unwrap());
     let (code, json) = doctor(&["--json"]);
     let told: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!((code, &told["works"]), (Some(3), &false.into()));
+    assert_eq!((code, &told["works"]), (Some(0), &true.into()));
+    let mptcp = row(&told, "MPTCP");
+    assert_eq!(mptcp["verdict"], "weak");
     assert_eq!(
-        row(&told, "MPTCP")["remedy"],
-        "sysctl -w net.mptcp.enabled=1"
+        mptcp["found"],
+        "built in, off here; braid up switches it on"
+    );
+    assert!(
+        !w.device.run(Support::detect).enabled,
+        "it is looked at alone"
     );
 }

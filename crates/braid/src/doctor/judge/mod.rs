@@ -69,9 +69,10 @@ pub(super) fn judge(f: &Facts) -> Vec<Row> {
     rows
 }
 
-/// Whether Braid can work with these: with or without weights.
+/// Whether Braid can work with these: with or without weights. What `braid up` switches on is
+/// not missing.
 pub(super) fn can_work(f: &Facts) -> bool {
-    f.support.require().is_ok()
+    f.support.compiled
 }
 
 const KERNEL: &str = "install a kernel of 6.6 or later, such as that of Debian 13";
@@ -110,10 +111,10 @@ fn mptcp(f: &Facts) -> Vec<Row> {
         true => ok("MPTCP", "built in, switched on"),
         false => lacks(
             "MPTCP",
-            Verdict::Missing,
-            "built in, switched off in this network namespace",
-            "connections stay plain TCP",
-            "sysctl -w net.mptcp.enabled=1",
+            Verdict::Weak,
+            "built in, off here; braid up switches it on",
+            "connections that begin before that stay plain TCP",
+            "braid up, or: sysctl -w net.mptcp.enabled=1",
         ),
     }];
     rows.push(match s.path_managers.iter().any(|p| p == "kernel") {

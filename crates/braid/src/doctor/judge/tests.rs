@@ -51,13 +51,21 @@ fn a_machine_with_everything_has_no_flaws() {
 #[test]
 fn without_mptcp_braid_cannot_work() {
     let mut f = all();
-    f.support.enabled = false;
-    assert!(!can_work(&f));
-    assert_eq!(flaws(&f)[0].remedy, "sysctl -w net.mptcp.enabled=1");
     f.support.compiled = false;
     assert!(!can_work(&f));
     let flaws = flaws(&f);
     assert_eq!((flaws.len(), flaws[0].verdict), (1, Verdict::Missing));
+}
+
+#[test]
+fn what_braid_up_switches_on_is_not_missing() {
+    let mut f = all();
+    f.support.enabled = false;
+    assert!(can_work(&f));
+    let flaws = flaws(&f);
+    assert_eq!((flaws.len(), flaws[0].verdict), (1, Verdict::Weak));
+    assert!(flaws[0].found.contains("off here; braid up switches it on"));
+    assert!(flaws[0].remedy.ends_with("sysctl -w net.mptcp.enabled=1"));
 }
 
 #[test]
