@@ -49,13 +49,16 @@ pub enum Error {
     },
     /// A congestion control that this kernel does not have; exit status 3.
     #[error(
-        "congestion control \"{asked}\" is not available in this kernel: choose one of {available}, or load it: modprobe tcp_{asked}"
+        "congestion control \"{asked}\" is not available in this kernel: choose one of {available}{}",
+        module.as_deref().map(|m| format!(", or load it: modprobe {m}")).unwrap_or_default()
     )]
     CongestionControl {
         /// The one asked for.
         asked: String,
         /// Those that exist, separated by commas.
         available: String,
+        /// The module that has it, where this machine has one.
+        module: Option<String>,
     },
 }
 

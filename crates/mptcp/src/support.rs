@@ -153,10 +153,29 @@ pub(crate) fn no_congestion_control(name: &str) -> Error {
 }
 
 fn unavailable(name: &str, available: &[String]) -> Error {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let modules = Path::new("/lib/modules").join(release.trim());
+    let modules = fs::read_to_string(modules.join("modules.dep")).unwrap_or_default();
     Error::CongestionControl {
         asked: name.to_owned(),
         available: available.join(", "),
+        module: module(name, &modules),
     }
+}
+
+/// The module of a congestion control, if `modules.dep` has it: `kernel/net/ipv4/tcp_NAME.ko`,
+/// perhaps compressed, then what it needs.
+fn module(name: &str, modules: &str) -> Option<String> {
+    let wanted = format!("tcp_{name}");
+    let is = |line: &str| {
+        let path = line.split(':').next()?;
+        let file = path.rsplit('/').next()?;
+        Some(file.split_once(".ko")?.0 == wanted)
+    };
+    modules
+        .lines()
+        .any(|l| is(l) == Some(true))
+        .then_some(wanted)
 }
 
 #[cfg(test)]
@@ -218,6 +237,28 @@ mod tests {
         assert!(e.is_lacking());
         let e = e.to_string();
         assert!(e.contains("\"vegas\"") && e.contains("reno, cubic"), "{e}");
-        assert!(e.contains("modprobe tcp_vegas"), "{e}");
+    }
+
+    #[test]
+    fn only_a_module_that_is_there_is_to_be_loaded() {
+        let modules = "kernel/net/ipv4/tcp_vegas.ko.xz: kernel/lib/some.ko.xz\n\
+            kernel/net/ipv4/tcp_bbr.ko:\nkernel/net/mptcp/mptcp_diag.ko: kernel/tcp_lp.ko\n";
+        let of = |name| module(name, modules);
+        assert_eq!(of("vegas").as_deref(), Some("tcp_vegas"));
+        assert_eq!(of("bbr").as_deref(), Some("tcp_bbr"));
+        for none in ["bb", "lp", "none", "", "wrr_1_0", "../bbr"] {
+            assert_eq!(of(none), None, "{none}");
+        }
+        let say = |module| {
+            let (asked, available) = ("vegas".into(), "reno, cubic".into());
+            let e = Error::CongestionControl {
+                asked,
+                available,
+                module,
+            };
+            e.to_string()
+        };
+        assert!(say(of("vegas")).ends_with("reno, cubic, or load it: modprobe tcp_vegas"));
+        assert!(say(None).ends_with("choose one of reno, cubic"));
     }
 }

@@ -39,15 +39,20 @@ pub(super) fn preflight(scenario: &Scenario) -> Result<Controls, LabError> {
 fn missing(e: braid_mptcp::Error) -> LabError {
     match e {
         braid_mptcp::Error::Lacking { what, remedy } => LabError::missing(what, remedy),
-        braid_mptcp::Error::CongestionControl { asked, available } => LabError::missing(
+        braid_mptcp::Error::CongestionControl {
+            asked,
+            available,
+            module,
+        } => LabError::missing(
             format!("this kernel has no congestion control \"{asked}\" loaded; it has {available}"),
-            match OWN.contains(&&*asked) {
-                true => {
+            match module {
+                _ if OWN.contains(&&*asked) => {
                     "this braid was built without eBPF (feature bpf); or run it on Braid's own \
                      kernel: --clock virtual, after make kernel guest"
                         .into()
                 }
-                false => format!("sudo modprobe tcp_{asked}"),
+                Some(module) => format!("sudo modprobe {module}"),
+                None => "name one of those, or install a kernel that has it".into(),
             },
         ),
         other => LabError::Failed(other.into()),
