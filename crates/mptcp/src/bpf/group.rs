@@ -7,7 +7,7 @@ use std::path::Path;
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
 
-use super::{Algorithm, Aligned, Coupled, NAME_MAX, lacking, prepared, refused};
+use super::{Algorithm, Aligned, Coupled, NAME_MAX, lacking, prepared, refused, require};
 use crate::error::{Error, Result};
 
 /// Attached to a cgroup until this is dropped. Sockets keep what they have got.
@@ -84,6 +84,7 @@ pub fn can_use_congestion_control() -> Result<()> {
 /// As [`super::register`].
 pub fn can_register() -> Result<()> {
     let attempted = "try a congestion control as an eBPF program";
+    require()?;
     for algorithm in [Algorithm::Coupled(Coupled::Lia), Algorithm::Wrr] {
         let object = prepared(algorithm.object(), attempted)?;
         object.load().map_err(|e| refused(attempted, &e))?;

@@ -23,6 +23,11 @@ const OLDEST: (u32, u32) = (6, 4);
 pub fn require() -> Result<()> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     check_release(release.trim())?;
+    require_programs()
+}
+
+/// Whether programs that are no congestion controls can be loaded here.
+pub(super) fn require_programs() -> Result<()> {
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
         return Err(lacking(
             "this kernel describes its types to nobody (no /sys/kernel/btf/vmlinux)",
@@ -41,7 +46,8 @@ fn check_release(release: &str) -> Result<()> {
                 "Linux {release} cannot have congestion controls attached as eBPF links; it takes {}.{}",
                 OLDEST.0, OLDEST.1
             ),
-            "install a newer kernel, 6.6 or later, such as that of Debian 13",
+            "install a newer kernel, 6.6 or later, such as that of Debian 13, which Debian 12 has as \
+             linux-image-6.12-amd64",
         )),
         _ => Ok(()),
     }

@@ -149,6 +149,7 @@ type Constant = (&'static str, Vec<u8>);
 
 fn load(algorithm: Algorithm, name: &str, constants: &[Constant]) -> Result<(Object, Registered)> {
     let attempted = format!("register congestion control {name}");
+    require()?;
     let mut object = prepared(algorithm.object(), &attempted)?;
     for mut map in object.maps_mut() {
         if let Some((_, content)) = constants.iter().find(|(section, _)| map.name() == *section) {
@@ -178,7 +179,7 @@ fn load(algorithm: Algorithm, name: &str, constants: &[Constant]) -> Result<(Obj
 }
 
 fn prepared(object: &[u8], attempted: &str) -> Result<OpenObject> {
-    require()?;
+    lacking::require_programs()?;
     log::capture();
     ObjectBuilder::default()
         .open_memory(object)
