@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use support::{lab, summary};
 
@@ -141,12 +142,19 @@ fn assert_shares(rates: &BTreeMap<String, f64>, percent: [f64; 3], within: f64) 
     }
 }
 
+/// Runs on the real clock disturb each other: one at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Points that shares may be off. Measured: 0.5 at gigabits on a busy machine,
 /// within a second; a single long pause of it must not fail the test.
 const WITHIN: f64 = 2.5;
 
 #[test]
 fn weights_are_shares_and_change_live() {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     if lab::real(&mut lab::of_text(dir.path(), SCENARIO)).is_none() {
         return;
@@ -178,6 +186,7 @@ fn weights_are_shares_and_change_live() {
 
 #[test]
 fn the_first_path_is_not_given_all_that_there_is() {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     if lab::real(&mut lab::of_text(dir.path(), BEGIN)).is_none() {
         return;
@@ -190,6 +199,7 @@ fn the_first_path_is_not_given_all_that_there_is() {
 
 #[test]
 fn an_access_of_weight_0_is_left_out() {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     if lab::real(&mut lab::of_text(dir.path(), WITHOUT)).is_none() {
         return;
@@ -201,6 +211,7 @@ fn an_access_of_weight_0_is_left_out() {
 
 #[test]
 fn a_pause_of_a_radio_costs_little_more_than_itself() {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     if lab::real(&mut lab::of_text(dir.path(), PAUSES)).is_none() {
         return;
