@@ -12,7 +12,13 @@ use super::{Happened, Manager};
 impl Manager {
     /// Takes how connections began; tells of servers to which MPTCP does not pass.
     pub(super) fn look_for_stripping(&mut self, sockets: &[TcpSocket], t: Time) -> Vec<Happened> {
-        self.stripping.look(&samples::handshakes(sockets), t);
+        let mut handshakes = samples::handshakes(sockets);
+        // What checks find is the state of the access.
+        let checked = |to: &SocketAddr| {
+            to.port() == self.config.probe.port && self.config.proxy.contains(&to.ip())
+        };
+        handshakes.retain(|h| !checked(&h.remote));
+        self.stripping.look(&handshakes, t);
         let news = self.stripping.news();
         news.into_iter()
             .filter_map(|(address, server)| {
