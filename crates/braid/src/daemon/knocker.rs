@@ -43,7 +43,7 @@ impl Knocker {
         self.open.spawn(async move {
             let asked = tokio::time::timeout(PATIENCE, ask(address, &interface, to)).await;
             if let Ok(Ok(())) = asked {
-                let answer = (address, Back::Answer(number), Time::from_nanos(now()));
+                let answer = (address, Back::Tcp(number), Time::from_nanos(now()));
                 // One that finds the queue full is like one that was lost.
                 let _ = tell.try_send(answer);
             }
@@ -77,10 +77,10 @@ mod tests {
         let listener = std::net::TcpListener::bind((local, 0)).unwrap();
         let accepts = listener.local_addr().unwrap();
         knocker.send(local, "lo", accepts, 7);
-        assert!(matches!(told.recv().await, Some((a, Back::Answer(7), _)) if a == local));
+        assert!(matches!(told.recv().await, Some((a, Back::Tcp(7), _)) if a == local));
         drop(listener);
         knocker.send(local, "lo", accepts, 8);
-        assert!(matches!(told.recv().await, Some((a, Back::Answer(8), _)) if a == local));
+        assert!(matches!(told.recv().await, Some((a, Back::Tcp(8), _)) if a == local));
         // No such interface: nothing was asked, and nothing is told.
         knocker.send(local, "none-such", accepts, 9);
         while knocker.open.join_next().await.is_some() {}

@@ -229,6 +229,9 @@ impl Manager {
             Back::Answer(number) => {
                 self.detector.answer(address, number, at);
             }
+            Back::Tcp(number) => {
+                self.detector.accepted(address, number, at);
+            }
             Back::Refused => self.detector.refused(address, at),
         }
     }
@@ -272,7 +275,13 @@ impl Manager {
             }
         }
         if changed {
-            happened.extend(self.reconcile().await?);
+            match self.reconcile().await {
+                Ok(more) => happened.extend(more),
+                Err(e) => {
+                    self.retry = Some(t + settle::RETRY);
+                    return Err(e);
+                }
+            }
         }
         Ok(happened)
     }

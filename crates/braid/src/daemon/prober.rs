@@ -22,6 +22,8 @@ pub(super) type Answer = (IpAddr, Back, Time);
 pub(super) enum Back {
     /// The answer to the probe of this number.
     Answer(u32),
+    /// A host accepted or refused the TCP connection of this number.
+    Tcp(u32),
     /// Nobody listens there (ICMP port unreachable).
     Refused,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use braid_mptcp::diag::TcpSocket;
+use braid_mptcp::diag::{TcpSocket, UlpInfo};
 use braid_mptcp::manage::demand::Look;
 use braid_mptcp::manage::health::Sample;
 use braid_mptcp::manage::missing::Paths;
@@ -59,10 +59,12 @@ pub(super) fn samples(sockets: &[TcpSocket]) -> BTreeMap<IpAddr, Sample> {
     all
 }
 
-/// How the subflows that this end has opened began.
+/// How the subflows that this end has opened began. Left out are those that the kernel itself
+/// began as plain TCP (its blackhole detection).
 pub(super) fn handshakes(sockets: &[TcpSocket]) -> Vec<Handshake> {
     let open = sockets.iter().filter(|s| OPEN.contains(&s.state));
-    let connected = open.filter(|s| s.ulp.is_some_and(|u| u.connected()));
+    let asked = |u: &UlpInfo| u.connected() && (u.asked() || u.by_handshake());
+    let connected = open.filter(|s| s.ulp.as_ref().is_some_and(asked));
     connected
         .map(|s| Handshake {
             local: s.local.ip(),
@@ -112,7 +114,6 @@ mod tests {
     use std::net::SocketAddr;
 
     use super::*;
-    use braid_mptcp::diag::UlpInfo;
     use braid_mptcp::socket::TcpInfo;
 
     fn subflow(local: &str, state: u8, ack_ms: u32, data_ms: u32, unacked: u32) -> TcpSocket {

@@ -79,6 +79,11 @@ impl UlpInfo {
         self.flags & (1 | 1 << 2) != 0
     }
 
+    /// This end asked for MPTCP in the handshake.
+    pub fn asked(&self) -> bool {
+        self.flags & (1 << 1 | 1 << 3) != 0
+    }
+
     /// The handshake of this end, the active one, is over.
     pub fn connected(&self) -> bool {
         self.flags & (1 << 7) != 0

@@ -23,7 +23,7 @@ impl Manager {
         news.into_iter()
             .filter_map(|(address, server)| {
                 let i = self.plan.uses.iter().find(|u| u.address == address)?.access;
-                let name = self.settings.accesses[i].name.clone();
+                let name = self.settings.accesses.get(i)?.name.clone();
                 let why = removed(&[server]);
                 eprintln!("braid: access \"{name}\": {why}");
                 Some((Some(name), EventKind::MptcpRemoved { why }))

@@ -18,7 +18,7 @@ use super::Manager;
 /// How long until steps that the kernel refused are tried again, at first and
 /// after that.
 pub(super) const RETRY_FIRST: Duration = Duration::from_millis(20);
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 
 impl Manager {
     /// Plans for the view, and takes the steps if `apply`.

@@ -13,9 +13,11 @@ use braid_core::Time;
 
 use super::ASK;
 
-/// First and longest wait after a path that was asked lived.
+/// First and longest wait after a path that was asked lived: one that is used, and one that
+/// is not.
 const WAIT: Duration = Duration::from_secs(1);
-const WAIT_MAX: Duration = Duration::from_secs(8);
+const WAIT_USED: Duration = Duration::from_secs(8);
+const WAIT_IDLE: Duration = Duration::from_secs(30);
 /// One that was not asked for this long is asked like the first time.
 const CALM: Duration = Duration::from_secs(60);
 /// How often a dead path is asked: at first, later, and after it answered once.
@@ -49,8 +51,8 @@ pub(super) struct Knocks {
     wait: Duration,
     /// The path that asks as well, and its number there.
     control: Option<(IpAddr, u32)>,
-    /// That one was answered.
-    vouched: bool,
+    /// When such a one was answered last.
+    vouched: Option<Time>,
 }
 
 impl Knocks {
@@ -61,7 +63,7 @@ impl Knocks {
             not_before: Time::ZERO,
             wait: WAIT,
             control: None,
-            vouched: false,
+            vouched: None,
         }
     }
 
@@ -73,14 +75,20 @@ impl Knocks {
         }
     }
 
-    fn forget(&mut self) {
+    /// What another path was told counts no more.
+    pub(super) fn forget(&mut self) {
         self.control = None;
-        self.vouched = false;
+        self.vouched = None;
     }
 
-    /// The other end answers on another path.
-    pub(super) fn vouched(&self) -> bool {
+    /// When the other end answered on another path, about this silence.
+    pub(super) fn vouched(&self) -> Option<Time> {
         self.vouched
+    }
+
+    /// The path is used.
+    pub(super) fn used(&mut self, now: Time) {
+        self.not_before = self.not_before.min(now + WAIT_USED);
     }
 
     /// `by` asks as well.
@@ -88,16 +96,21 @@ impl Knocks {
         self.control = Some((by, number));
     }
 
-    /// An answer came to `by`.
-    pub(super) fn heard(&mut self, by: IpAddr, number: u32) {
-        self.vouched |= self.control == Some((by, number));
+    /// An answer came to `by`; says whether it is the one that was waited for.
+    pub(super) fn heard(&mut self, by: IpAddr, number: u32, now: Time) -> bool {
+        let is_it = self.control == Some((by, number));
+        if is_it {
+            self.vouched = Some(now);
+        }
+        is_it
     }
 
     /// The path that was asked lives.
-    pub(super) fn lived(&mut self, at: Time) {
+    pub(super) fn lived(&mut self, at: Time, idle: bool) {
         self.forget();
-        self.not_before = at + self.wait;
-        self.wait = (self.wait * 2).min(WAIT_MAX);
+        let most = if idle { WAIT_IDLE } else { WAIT_USED };
+        self.not_before = at + self.wait.min(most);
+        self.wait = (self.wait * 2).min(most);
     }
 
     /// The other path has no answer either: these questions tell nothing.
@@ -136,7 +149,7 @@ impl Knocks {
 
     /// When to ask of a path that is dead `since` then, and has answered or not.
     pub(super) fn due_back(&self, since: Time, answered: bool) -> Time {
-        let (Some(_), true, Some(last)) = (self.to, self.vouched, self.last) else {
+        let (Some(_), Some(_), Some(last)) = (self.to, self.vouched, self.last) else {
             return Time::MAX;
         };
         last + match last.since(since) < EAGER {

@@ -134,13 +134,32 @@ impl Detector {
     /// Takes an answer to the probe `number`; returns its round-trip time if the
     /// probe was sent and not answered before.
     pub fn answer(&mut self, address: IpAddr, number: u32, now: Time) -> Option<Duration> {
+        self.answered(address, number, false, now)
+    }
+
+    /// The same of a TCP connection that was accepted or refused ([`Outcome::Knock`]).
+    pub fn accepted(&mut self, address: IpAddr, number: u32, now: Time) -> Option<Duration> {
+        let rtt = self.answered(address, number, true, now)?;
+        for other in self.paths.values_mut() {
+            // A death may have waited for this.
+            if other.heard(address, number, now) {
+                self.due = self.due.min(now);
+            }
+        }
+        Some(rtt)
+    }
+
+    fn answered(
+        &mut self,
+        address: IpAddr,
+        number: u32,
+        by_tcp: bool,
+        now: Time,
+    ) -> Option<Duration> {
         let path = self.paths.get_mut(&address)?;
-        let rtt = path.answer(number, now)?;
+        let rtt = path.answer(number, by_tcp, now)?;
         if path.silent_since().is_some() {
             self.due = self.due.min(now);
-        }
-        for other in self.paths.values_mut() {
-            other.heard(address, number);
         }
         Some(rtt)
     }

@@ -25,6 +25,9 @@ const EAGER: Duration = Duration::from_secs(30);
 /// First and longest wait before a path is tried again that nobody can ask.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(60);
+/// How long the answer on another path is waited for: there may be a queue, and the kernel
+/// repeats a SYN after a second.
+const CONTROL: Duration = Duration::from_secs(2);
 /// Probes without an answer, while data comes, by which the answerer is gone.
 const GONE: u32 = 4;
 
@@ -98,13 +101,18 @@ impl Path {
 
     fn lives(&mut self, at: Time) {
         if at > self.life {
-            if self.knocking() {
-                self.knocks.lived(at);
-            }
             self.life = at;
-            self.open = 0;
-            self.first_open = None;
             self.unacked = None;
+            // Sockets count in jiffies: the same packet may seem some ms later at the next
+            // look, and answers nothing that was asked meanwhile.
+            if self.first_open.is_none_or(|asked| at >= asked) {
+                if self.knocking() {
+                    let idle = at.since(self.tcp_life) > REST;
+                    self.knocks.lived(at, idle);
+                }
+                self.open = 0;
+                self.first_open = None;
+            }
         }
     }
 
@@ -123,12 +131,20 @@ impl Path {
             }
             false => self.unacked = None,
         }
-        self.knocks.leads(sample.remote);
+        if sample.subflows > 0 && sample.quiet < REST {
+            self.knocks.used(now);
+        }
+        // Whoever is asked about a silence stays the same until that is over.
+        if self.silent.is_none() && !self.knocking() {
+            self.knocks.leads(sample.remote);
+        }
         self.sample = sample;
     }
 
-    pub(super) fn answer(&mut self, number: u32, now: Time) -> Option<Duration> {
-        let at = self.sent.iter().position(|s| s.number == number)?;
+    /// To a question of this kind.
+    pub(super) fn answer(&mut self, number: u32, by_tcp: bool, now: Time) -> Option<Duration> {
+        let asked = |s: &Sent| (s.number, s.by_tcp) == (number, by_tcp);
+        let at = self.sent.iter().position(asked)?;
         let sent = self.sent.remove(at)?;
         let rtt = now.since(sent.at);
         if !sent.by_tcp {
@@ -154,9 +170,10 @@ impl Path {
         self.open > 0 && !self.answers && self.silent.is_none()
     }
 
-    /// An answer came to `by`, which may have been asked in place of this one.
-    pub(super) fn heard(&mut self, by: IpAddr, number: u32) {
-        self.knocks.heard(by, number);
+    /// An answer came to `by`, which may have been asked in place of this one; says whether
+    /// it was.
+    pub(super) fn heard(&mut self, by: IpAddr, number: u32, now: Time) -> bool {
+        self.knocks.heard(by, number, now)
     }
 
     /// `by` was asked as well.
@@ -192,9 +209,15 @@ impl Path {
         let least = self.min_rtt.unwrap_or(UNKNOWN_RTT) * 3;
         // Where nothing of ours flows, a queue filled by others tells itself only
         // by the time that the last probe took.
-        let idle = self.life.since(self.tcp_life) > REST;
+        let asked = self.first_open.map_or(self.life, |t| t.max(self.life));
+        let idle = asked.since(self.tcp_life) > REST;
         let now = self.last_rtt.filter(|_| idle).unwrap_or_default();
-        least.max(now + now / 2) + MARGIN
+        let limit = least.max(now + now / 2) + MARGIN;
+        match idle && !self.answers && self.silent.is_none() {
+            // Its radio may sleep, and no probe has told of a queue. Nothing is urgent there.
+            true => limit.max(REST),
+            false => limit,
+        }
     }
 
     /// Since when something is outstanding without a sign of life.
@@ -214,7 +237,7 @@ impl Path {
     }
 
     fn is_dead(&self, now: Time) -> bool {
-        let asked = (self.answers || self.knocks.vouched()) && self.open >= 2;
+        let asked = (self.answers || self.knocks.vouched().is_some()) && self.open >= 2;
         let timed_out = self.unacked.is_some() && self.sample.timeouts > 0;
         (asked || timed_out)
             && self
@@ -251,11 +274,11 @@ impl Path {
                     let limit = self.limit();
                     self.sent.retain(|s| now.since(s.at) < limit);
                 }
-                let patience = match busy && self.knocks.vouched() {
-                    true => RETRY_MAX,
-                    false => self.retry,
+                let (from, patience) = match self.knocks.vouched().filter(|_| busy) {
+                    Some(t) => (since.max(t), RETRY_MAX),
+                    None => (since, self.retry),
                 };
-                let blind = !self.answers && now.since(since) >= patience;
+                let blind = !self.answers && now.since(from) >= patience;
                 if self.in_a_row < self.wanted && !blind {
                     return None;
                 }
@@ -344,16 +367,30 @@ impl Path {
         if self.knock_due(busy) > now {
             return None;
         }
-        let first = self.silent.is_none() && !self.knocking();
+        let first = match self.silent {
+            None => !self.knocking(),
+            // Whoever answered on the other path may have gone since.
+            Some(since) => now.since(since) > EAGER && self.in_a_row == 0,
+        };
         if self.silent.is_none() {
-            if other.is_none_or(|t| t <= self.tcp_life + ASK / 2) {
-                return None;
-            }
-            let vain = first_since(self.first_open, now) > self.limit();
-            if vain && !self.knocks.vouched() {
-                self.knocks.in_vain(now);
+            let carries = |t: Time| t > self.tcp_life + ASK / 2 && now.since(t) < REST;
+            if !other.is_some_and(carries) {
+                // Nobody to compare with: what was asked before counts no more.
+                self.knocks.forget();
                 self.open = 0;
                 self.first_open = None;
+                return None;
+            }
+            if first {
+                self.knocks.forget();
+            }
+            let asked = self.first_open.map_or(Duration::ZERO, |t| now.since(t));
+            if asked > self.limit() && self.knocks.vouched().is_none() {
+                if asked >= CONTROL {
+                    self.knocks.in_vain(now);
+                    self.open = 0;
+                    self.first_open = None;
+                }
                 return None;
             }
         }
@@ -408,8 +445,4 @@ impl Path {
     pub(super) fn last_rtt(&self) -> Option<Duration> {
         self.last_rtt
     }
-}
-
-fn first_since(first: Option<Time>, now: Time) -> Duration {
-    first.map_or(Duration::ZERO, |t| now.since(t))
 }

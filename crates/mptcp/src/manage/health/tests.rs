@@ -352,7 +352,7 @@ proptest! {
                     min_rtt: Some(ms(n)),
                     remote: (n % 3 > 0).then(|| SocketAddr::from(([10, 77, 0, k], 80))),
                 })]), t),
-                2 => { d.answer(address(k), n as u32, t); }
+                2 => { d.answer(address(k), n as u32, t); d.accepted(address(k), n as u32 + 1, t); }
                 _ => { d.tick(t); }
             }
             prop_assert!(d.silent().len() <= 3);
