@@ -10,11 +10,12 @@ use std::time::Duration;
 use braid_mptcp::socket::{self, OnTheWire};
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::DaemonError;
+use super::dial::dial;
 
 /// How long a check may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -103,13 +104,7 @@ async fn watch(address: IpAddr, interface: String, to: SocketAddr, tell: mpsc::S
 }
 
 async fn check(address: IpAddr, interface: &str, to: SocketAddr) -> io::Result<OnTheWire> {
-    let socket = socket::stream(&to, true).map_err(io::Error::other)?;
-    socket.set_nonblocking(true)?;
-    socket.bind_device(Some(interface.as_bytes()))?;
-    socket.bind(&SocketAddr::new(address, 0).into())?;
-    let mut stream = TcpSocket::from_std_stream(socket.into())
-        .connect(to)
-        .await?;
+    let mut stream = dial(address, interface, to, true).await?;
     stream.write_all(b"?").await?;
     stream.read_exact(&mut [0]).await?;
     let found = socket::on_the_wire(&stream).map_err(io::Error::other);

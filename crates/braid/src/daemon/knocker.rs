@@ -5,12 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use braid_core::Time;
-use braid_mptcp::socket;
 use socket2::SockRef;
-use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::dial::dial;
 use super::prober::{Answer, Back};
 use super::state::now;
 
@@ -53,11 +52,7 @@ impl Knocker {
 
 /// Succeeds where the host accepts or refuses.
 async fn ask(address: IpAddr, interface: &str, to: SocketAddr) -> io::Result<()> {
-    let socket = socket::stream(&to, false).map_err(io::Error::other)?;
-    socket.set_nonblocking(true)?;
-    socket.bind_device(Some(interface.as_bytes()))?;
-    socket.bind(&SocketAddr::new(address, 0).into())?;
-    match TcpSocket::from_std_stream(socket.into()).connect(to).await {
+    match dial(address, interface, to, false).await {
         // Nothing was sent: a reset leaves nothing waiting at either end.
         Ok(stream) => SockRef::from(&stream).set_linger(Some(Duration::ZERO)),
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => Ok(()),

@@ -10,6 +10,7 @@ mod answerer;
 mod checker;
 mod config;
 mod connection;
+mod dial;
 mod engine;
 mod events;
 mod keep;
