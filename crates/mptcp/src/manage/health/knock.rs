@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use braid_core::Time;
 
-use super::ASK;
+use super::{ASK, EAGER};
 
 /// First and longest wait after a path that was asked lived: one that is used, and one that
 /// is not.
@@ -24,8 +24,6 @@ const CALM: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(10);
 const AT_ONCE: Duration = Duration::from_millis(100);
-/// How long it is asked often.
-const EAGER: Duration = Duration::from_secs(30);
 
 /// After how long a silence a path is asked that is dead after `limit`.
 pub(super) fn first_knock(limit: Duration) -> Duration {

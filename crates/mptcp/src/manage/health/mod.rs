@@ -31,6 +31,8 @@ const ASK: Duration = Duration::from_millis(40);
 const LOOK: Duration = Duration::from_millis(250);
 /// How often they are looked at otherwise.
 const REST: Duration = Duration::from_secs(1);
+/// How long a dead path is asked often.
+const EAGER: Duration = Duration::from_secs(30);
 /// A detector that wakes up this much too late has slept, and so may have
 /// everything else.
 const LATE: Duration = Duration::from_millis(25);

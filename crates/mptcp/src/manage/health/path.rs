@@ -1,13 +1,14 @@
 //! One address as the detector sees it.
 
+mod knocking;
+
 use std::collections::VecDeque;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use braid_core::Time;
 
-use super::knock::{Knock, Knocks, first_knock};
-use super::{ASK, MARGIN, REST, Sample};
+use super::knock::{Knocks, first_knock};
+use super::{ASK, EAGER, MARGIN, REST, Sample};
 
 /// What is assumed before a round trip was measured.
 const UNKNOWN_RTT: Duration = Duration::from_millis(50);
@@ -20,14 +21,9 @@ const ANSWERS_MAX: u32 = 32;
 const FLAP: Duration = Duration::from_secs(5);
 /// One that lives this long needs [`ANSWERS`] again.
 const STEADY: Duration = Duration::from_secs(30);
-/// How long a dead path is asked often.
-const EAGER: Duration = Duration::from_secs(30);
 /// First and longest wait before a path is tried again that nobody can ask.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(60);
-/// How long the answer on another path is waited for: there may be a queue, and the kernel
-/// repeats a SYN after a second.
-const CONTROL: Duration = Duration::from_secs(2);
 /// Probes without an answer, while data comes, by which the answerer is gone.
 const GONE: u32 = 4;
 
@@ -110,8 +106,7 @@ impl Path {
                     let idle = at.since(self.tcp_life) > REST;
                     self.knocks.lived(at, idle);
                 }
-                self.open = 0;
-                self.first_open = None;
+                self.close_all();
             }
         }
     }
@@ -165,22 +160,6 @@ impl Path {
         Some(rtt)
     }
 
-    /// It is asked by TCP whether it lives.
-    fn knocking(&self) -> bool {
-        self.open > 0 && !self.answers && self.silent.is_none()
-    }
-
-    /// An answer came to `by`, which may have been asked in place of this one; says whether
-    /// it was.
-    pub(super) fn heard(&mut self, by: IpAddr, number: u32, now: Time) -> bool {
-        self.knocks.heard(by, number, now)
-    }
-
-    /// `by` was asked as well.
-    pub(super) fn controlled(&mut self, by: IpAddr, number: u32) {
-        self.knocks.controlled(by, number);
-    }
-
     /// Silence before now does not count.
     pub(super) fn forgive(&mut self, now: Time) {
         self.floor = now;
@@ -199,8 +178,7 @@ impl Path {
 
     pub(super) fn without_answers(&mut self) {
         self.answers = false;
-        self.open = 0;
-        self.first_open = None;
+        self.close_all();
         self.sent.clear();
     }
 
@@ -290,8 +268,7 @@ impl Path {
                 self.returned = Some(now);
                 self.life = now;
                 self.floor = now;
-                self.open = 0;
-                self.first_open = None;
+                self.close_all();
                 self.unacked = None;
                 Some(false)
             }
@@ -344,6 +321,12 @@ impl Path {
         Some(self.send(now, false))
     }
 
+    /// What was asked counts no more.
+    fn close_all(&mut self) {
+        self.open = 0;
+        self.first_open = None;
+    }
+
     /// One more question counts.
     fn opens(&mut self, now: Time) {
         self.open += 1;
@@ -361,62 +344,6 @@ impl Path {
         number
     }
 
-    /// The question by TCP to send, if one is due. `other` is when the liveliest other path
-    /// had its last sign of life.
-    pub(super) fn knock(&mut self, now: Time, busy: bool, other: Option<Time>) -> Option<Knock> {
-        if self.knock_due(busy) > now {
-            return None;
-        }
-        let first = match self.silent {
-            None => !self.knocking(),
-            // Whoever answered on the other path may have gone since.
-            Some(since) => now.since(since) > EAGER && self.in_a_row == 0,
-        };
-        if self.silent.is_none() {
-            let carries = |t: Time| t > self.tcp_life + ASK / 2 && now.since(t) < REST;
-            if !other.is_some_and(carries) {
-                // Nobody to compare with: what was asked before counts no more.
-                self.knocks.forget();
-                self.open = 0;
-                self.first_open = None;
-                return None;
-            }
-            if first {
-                self.knocks.forget();
-            }
-            let asked = self.first_open.map_or(Duration::ZERO, |t| now.since(t));
-            if asked > self.limit() && self.knocks.vouched().is_none() {
-                if asked >= CONTROL {
-                    self.knocks.in_vain(now);
-                    self.open = 0;
-                    self.first_open = None;
-                }
-                return None;
-            }
-        }
-        let to = self.knocks.ask(now)?;
-        self.opens(now);
-        let number = self.send(now, true);
-        Some(Knock { number, to, first })
-    }
-
-    /// The number of a question that is asked in place of another path.
-    pub(super) fn stand_in(&mut self, now: Time) -> u32 {
-        self.send(now, true)
-    }
-
-    fn knock_due(&self, busy: bool) -> Time {
-        match self.silent {
-            _ if self.answers => Time::MAX,
-            Some(since) if busy => self.knocks.due_back(since, self.in_a_row > 0),
-            None if self.sample.subflows > 0 => {
-                let life = self.life.max(self.floor);
-                self.knocks.due(life, self.limit(), self.knocking())
-            }
-            _ => Time::MAX,
-        }
-    }
-
     /// When something is to be decided or sent.
     pub(super) fn due(&self, now: Time, busy: bool) -> Time {
         let death = match (self.silent, self.quiet_since()) {
@@ -427,11 +354,6 @@ impl Path {
         let later = [death.unwrap_or(Time::MAX), self.knock_due(busy)];
         let later = later.into_iter().filter(|t| *t > now);
         later.fold(self.probe_due(busy), Time::min)
-    }
-
-    /// The last sign of life on a path that carries, if any.
-    pub(super) fn carries(&self) -> Option<Time> {
-        (self.silent.is_none() && self.sample.subflows > 0).then_some(self.tcp_life)
     }
 
     pub(super) fn subflows(&self) -> u32 {
