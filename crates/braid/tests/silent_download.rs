@@ -8,16 +8,32 @@ mod traffic;
 mod world;
 
 use std::net::TcpStream;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use braid_core::api::{AccessState, Event, EventKind, Events};
+use braid_core::api::AccessState;
 use braid_mptcp::socket;
 use daemon::Daemon;
+use tempfile::TempDir;
 use traffic::{DEVICE, runs_on};
 use world::{World, device4, fetch, service};
 
-/// Begins a download of a few seconds, on both accesses.
-fn download(w: &World, device: &Daemon) -> std::thread::JoinHandle<()> {
+/// A download of a few seconds, on both accesses.
+struct Download {
+    w: World,
+    device: Daemon,
+    client: JoinHandle<()>,
+    _t: TempDir,
+}
+
+/// From a server that has never heard of Braid.
+fn begin() -> Option<Download> {
+    let w = World::new(2)?;
+    if !w.limited(2) {
+        return None;
+    }
+    let t = tempfile::tempdir().unwrap();
+    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
     let listener = w
         .proxy
         .run(|| socket::listen(service(80), true, None).unwrap());
@@ -30,33 +46,33 @@ fn download(w: &World, device: &Daemon) -> std::thread::JoinHandle<()> {
         world::ask(&mut stream, 0);
         server.join().unwrap();
     });
-    runs_on(device, &[device4(1), device4(2)]);
+    runs_on(&device, &[device4(1), device4(2)]);
+    // Both are in use by then.
     std::thread::sleep(Duration::from_secs(1));
-    client
+    Some(Download {
+        w,
+        device,
+        client,
+        _t: t,
+    })
 }
 
 #[test]
 fn a_silent_download_is_found_where_nobody_answers_probes() {
-    let Some(w) = World::new(2) else { return };
-    if !w.limited(2) {
-        return;
-    }
-    let t = tempfile::tempdir().unwrap();
-    // A server that has never heard of Braid.
-    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
-    let client = download(&w, &device);
+    let Some(d) = begin() else { return };
+    let (w, device) = (&d.w, &d.device);
     w.silence(2, true);
     let since = Instant::now();
     let why = device.becomes("wifi", AccessState::Silent);
     println!("found after {:?}", since.elapsed());
-    // Without questions it is never found; the bound itself is the bench's.
+    // Without questions it is never found; a machine that is busy may take its time.
     assert!(
         since.elapsed() < Duration::from_secs(2),
         "{:?}",
         since.elapsed()
     );
     assert!(why.contains("nothing comes back on d2"), "{why}");
-    runs_on(&device, &[device4(1)]);
+    runs_on(device, &[device4(1)]);
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(
         device.state("wifi").0,
@@ -65,24 +81,13 @@ fn a_silent_download_is_found_where_nobody_answers_probes() {
     );
     w.silence(2, false);
     device.becomes("wifi", AccessState::Active);
-    runs_on(&device, &[device4(1), device4(2)]);
-    client.join().unwrap();
+    runs_on(device, &[device4(1), device4(2)]);
+    d.client.join().unwrap();
 }
 
 #[test]
 fn a_download_that_goes_on_is_left_alone() {
-    let Some(w) = World::new(2) else { return };
-    if !w.limited(2) {
-        return;
-    }
-    let t = tempfile::tempdir().unwrap();
-    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
-    let client = download(&w, &device);
-    client.join().unwrap();
-    let silent = |e: &Event| {
-        let state = AccessState::Silent;
-        matches!(&e.what, EventKind::AccessState { state: s, .. } if *s == state)
-    };
-    let all: Events = device.get("/v1/events");
-    assert!(!all.events.iter().any(silent), "{:?}", all.events);
+    let Some(d) = begin() else { return };
+    d.client.join().unwrap();
+    d.device.was_never(AccessState::Silent);
 }

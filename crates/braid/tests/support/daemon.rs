@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use braid_core::api::{AccessState, Event, Events, Status};
+use braid_core::api::{AccessState, Event, EventKind, Events, Status};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::de::DeserializeOwned;
@@ -100,6 +100,14 @@ impl Daemon {
             let (state, why) = self.state(access);
             (state == wanted).then_some(why)
         })
+    }
+
+    /// No access has been in this state since it began.
+    pub(crate) fn was_never(&self, state: AccessState) {
+        let is =
+            |e: &Event| matches!(&e.what, EventKind::AccessState { state: s, .. } if *s == state);
+        let all: Events = self.get("/v1/events");
+        assert!(!all.events.iter().any(is), "{:?}", all.events);
     }
 
     /// Waits for an event that `f` takes.
