@@ -7,13 +7,11 @@ mod traffic;
 #[path = "../../mptcp/tests/world/mod.rs"]
 mod world;
 
-use std::collections::BTreeMap;
-
-use braid_core::api::{AccessState, Connections, EventKind, Events, Priorities};
+use braid_core::api::{AccessState, EventKind, Events, Priorities};
 use daemon::Daemon;
 use nix::sys::signal::Signal;
-use traffic::{DEVICE, Traffic, addresses, is_over};
-use world::{World, eventually, service};
+use traffic::{DEVICE, Traffic, addresses, carries, is_over};
+use world::{World, service};
 
 const THIRD: &str = "[access.lte]\ninterface = \"d3\"\nkind = \"lte\"\npriority = 3\n";
 
@@ -22,29 +20,6 @@ fn config() -> String {
         .replace("\"5g\"", "\"5g\"\npriority = 1")
         .replace("\"wifi\"", "\"wifi\"\npriority = 2");
     numbered + THIRD
-}
-
-/// Bytes that each access received.
-fn received(device: &Daemon) -> BTreeMap<String, u64> {
-    let all: Connections = device.get("/v1/connections");
-    let subflows = all.connections.into_iter().flat_map(|c| c.subflows);
-    let mut by = BTreeMap::new();
-    for s in subflows {
-        *by.entry(s.access.unwrap_or_default()).or_insert(0) += s.received_bytes;
-    }
-    by
-}
-
-/// Waits until one access alone carries what is fetched.
-fn carries(device: &Daemon, traffic: &Traffic, wanted: &str) {
-    eventually(&format!("{wanted} alone carries"), || {
-        let before = received(device);
-        traffic.goes_on();
-        let after = received(device);
-        let grew = |a: &String| after[a] > before.get(a).copied().unwrap_or(0) + 100_000;
-        let growing: Vec<_> = after.keys().filter(|a| grew(a)).collect();
-        (growing == [wanted]).then_some(())
-    });
 }
 
 fn states(device: &Daemon) -> Vec<AccessState> {

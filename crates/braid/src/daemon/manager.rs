@@ -19,6 +19,7 @@ use braid_mptcp::manage::health::{Detector, Outcome};
 use braid_mptcp::manage::memory::Memory;
 use braid_mptcp::manage::missing::Missing;
 use braid_mptcp::manage::stripping::Stripping;
+use braid_mptcp::manage::unheard::Unheard;
 use braid_mptcp::manage::{Plan, Settings, View};
 use braid_mptcp::pm::PathManager;
 
@@ -52,6 +53,7 @@ pub(super) struct Manager {
     memory: Memory,
     detector: Detector,
     missing: Missing,
+    unheard: Unheard,
     demand: Demand,
     prober: Prober,
     knocker: Knocker,
@@ -91,6 +93,7 @@ impl Manager {
             memory: Memory::default(),
             detector: Detector::default(),
             missing: Missing::default(),
+            unheard: Unheard::default(),
             demand: Demand::default(),
             knocker: Knocker::new(prober.tells()),
             prober,
@@ -271,6 +274,7 @@ impl Manager {
             if all {
                 self.demand.look(&samples::looks(sockets), t);
                 self.open_again(&samples::paths(sockets), t).await;
+                self.ask_again(&samples::subflows(sockets), t).await;
                 happened = self.look_for_stripping(sockets, t);
             }
         }

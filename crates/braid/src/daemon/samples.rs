@@ -9,6 +9,7 @@ use braid_mptcp::manage::demand::Look;
 use braid_mptcp::manage::health::Sample;
 use braid_mptcp::manage::missing::Paths;
 use braid_mptcp::manage::stripping::Handshake;
+use braid_mptcp::manage::unheard::Subflow;
 
 /// TCP states in which a subflow carries data or may get answers (RFC 9293):
 /// established, FIN-WAIT-1, FIN-WAIT-2, CLOSE-WAIT, LAST-ACK, CLOSING.
@@ -84,6 +85,21 @@ pub(super) fn looks(sockets: &[TcpSocket]) -> Vec<Look> {
             rtt: Duration::from_micros(s.tcp.rtt_us.into()),
         })
         .collect()
+}
+
+/// The subflows over which data may flow, and how they are to be used.
+pub(super) fn subflows(sockets: &[TcpSocket]) -> Vec<Subflow> {
+    let open = sockets.iter().filter(|s| OPEN.contains(&s.state));
+    open.filter_map(|s| {
+        let ulp = s.ulp.filter(UlpInfo::fully_established)?;
+        Some(Subflow {
+            token: s.token()?,
+            ends: (s.local, s.remote),
+            backup: ulp.backup_local(),
+            received: s.tcp.bytes_received,
+        })
+    })
+    .collect()
 }
 
 /// Where the connections have subflows, or are opening them, by token. Left out

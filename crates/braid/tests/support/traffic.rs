@@ -1,19 +1,20 @@
 //! Traffic of a device that is verified, and where it runs.
 #![allow(dead_code)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use braid_core::api::Connections;
+use braid_core::api::{Connections, Subflow};
 use braid_mptcp::diag::Diag;
 use braid_mptcp::pm::{Endpoint, PathManager};
 use braid_mptcp::socket;
 
 use super::daemon::Daemon;
-use super::world::{World, ask, eventually, fetch};
+use super::world::{LIMIT, World, ask, eventually, fetch};
 
 pub(crate) const DEVICE: &str = r#"proxy = "10.77.0.1"
 
@@ -65,11 +66,26 @@ impl Traffic {
 
     /// Served at another address than is connected to: all of them, perhaps.
     pub(crate) fn with_server_at(w: &World, at: SocketAddr, to: SocketAddr, bytes: u64) -> Self {
+        Self::begin(w, None, at, to, bytes)
+    }
+
+    /// By an application that binds its socket to an address.
+    pub(crate) fn bound(w: &World, from: SocketAddr, to: SocketAddr) -> Self {
+        Self::begin(w, Some(from), to, to, 400_000)
+    }
+
+    fn begin(
+        w: &World,
+        from: Option<SocketAddr>,
+        at: SocketAddr,
+        to: SocketAddr,
+        bytes: u64,
+    ) -> Self {
         let listener = w.proxy.run(|| socket::listen(at, true, None).unwrap());
         let server = w.serve(listener);
         let mut stream: TcpStream = w
             .device
-            .run(|| socket::connect(None, to, true, None).unwrap());
+            .run(|| socket::connect(from, to, true, None).unwrap());
         let stop = Arc::new(AtomicBool::new(false));
         let fetched = Arc::new(AtomicU64::new(0));
         let (stopped, count) = (Arc::clone(&stop), Arc::clone(&fetched));
@@ -100,6 +116,41 @@ impl Traffic {
         self.stop.store(true, Ordering::Relaxed);
         self.client.join().unwrap();
         self.server.join().unwrap();
+    }
+}
+
+/// The subflows of the device, and the bytes that each access received.
+fn received(device: &Daemon) -> (Vec<Subflow>, BTreeMap<String, u64>) {
+    let all: Connections = device.get("/v1/connections");
+    let subflows: Vec<_> = all
+        .connections
+        .into_iter()
+        .flat_map(|c| c.subflows)
+        .collect();
+    let mut by = BTreeMap::new();
+    for s in &subflows {
+        *by.entry(s.access.clone().unwrap_or_default()).or_insert(0) += s.received_bytes;
+    }
+    (subflows, by)
+}
+
+/// Waits until one access alone carries what is fetched.
+pub(crate) fn carries(device: &Daemon, traffic: &Traffic, wanted: &str) {
+    let end = Instant::now() + LIMIT;
+    loop {
+        let (_, before) = received(device);
+        traffic.goes_on();
+        let (subflows, after) = received(device);
+        let grew = |a: &String| after[a] > before.get(a).copied().unwrap_or(0) + 100_000;
+        let growing: Vec<_> = after.keys().filter(|a| grew(a)).collect();
+        if growing == [wanted] {
+            return;
+        }
+        assert!(
+            Instant::now() < end,
+            "{growing:?} carry, not {wanted} alone: {subflows:#?}"
+        );
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

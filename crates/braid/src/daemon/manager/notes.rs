@@ -43,6 +43,13 @@ impl Manager {
         if !servers.is_empty() {
             notes.push(removed(&servers));
         }
+        if addresses.iter().any(|a| self.unheard.in_vain(*a)) {
+            notes.push(
+                "servers send over it although they were asked several times to use it as a \
+                 backup only: they do not heed MP_PRIO"
+                    .to_owned(),
+            );
+        }
         let tries = addresses.iter().filter_map(|a| self.missing.in_vain(*a));
         if let Some(n) = tries.max() {
             notes.push(format!(

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use braid_core::Time;
-use braid_mptcp::manage::diff::diff;
+use braid_mptcp::manage::diff::{Op, diff};
 use braid_mptcp::manage::plan::Use;
 use braid_mptcp::manage::refused::{Refusal, Refused};
 use braid_mptcp::manage::{AccessSpec, Condition, Plan, View, plan, plan_once};
@@ -29,6 +29,7 @@ impl Manager {
             let before = self.memory.refused.clone();
             let ops = diff(&self.view, &self.plan);
             self.memory.refused = self.take(&ops).await;
+            self.expect(&ops);
             if !ops.is_empty() {
                 self.view = self.kernel.view().await?;
             }
@@ -80,9 +81,20 @@ impl Manager {
         if !ops.is_empty() {
             let refused = self.take(&ops).await;
             self.memory.refused.extend(refused);
+            self.expect(&ops);
             self.view = self.kernel.view().await?;
         }
         Ok(())
+    }
+
+    /// Peers are to hear of what they were asked.
+    fn expect(&mut self, ops: &[Op]) {
+        for op in ops {
+            if let Op::SetBackup(e, backup) = op {
+                let t = Time::from_nanos(now());
+                self.unheard.asked(e.address, *backup, t);
+            }
+        }
     }
 
     /// What is refused is tried again, for as long as it is.

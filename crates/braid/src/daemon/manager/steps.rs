@@ -9,7 +9,8 @@ use braid_mptcp::manage::Plan;
 use braid_mptcp::manage::diff::{Op, take_back};
 use braid_mptcp::manage::missing::Paths;
 use braid_mptcp::manage::refused::Refused;
-use braid_mptcp::pm::Endpoint;
+use braid_mptcp::manage::unheard::{Remedy, Subflow};
+use braid_mptcp::pm::{Endpoint, EndpointFlags};
 
 use super::super::DaemonError;
 use super::Manager;
@@ -44,31 +45,58 @@ impl Manager {
 
     /// Opens subflows again that ended while their connection and access live.
     pub(super) async fn open_again(&mut self, connections: &BTreeMap<u32, Paths>, t: Time) {
+        let endpoints = self.own_endpoints();
+        let addresses = endpoints.iter().map(|e| e.address).collect();
+        let missing = self.missing.check(&addresses, connections, t);
+        let of = endpoints.iter().filter(|e| missing.contains(&e.address));
+        self.take_again(&of.flat_map(replace).collect::<Vec<_>>(), t)
+            .await;
+    }
+
+    /// Tells peers again which accesses are backups, where they have not heard.
+    pub(super) async fn ask_again(&mut self, subflows: &[Subflow], t: Time) {
+        let endpoints = self.own_endpoints();
+        let is_backup = |e: &Endpoint| e.flags.contains(EndpointFlags::BACKUP);
+        let all = endpoints.iter().map(|e| (e.address, is_backup(e)));
+        let remedies = self.unheard.check(&all.collect(), subflows, t);
+        let of = |e: &Endpoint| {
+            let mut all = remedies.iter();
+            let remedy = all.find(|(a, _)| *a == e.address).map(|(_, r)| *r);
+            match remedy {
+                None => vec![],
+                Some(Remedy::Replace) => replace(e).to_vec(),
+                Some(Remedy::Repeat) => {
+                    let ask = |backup| Op::SetBackup(e.clone(), backup);
+                    vec![ask(!is_backup(e)), ask(is_backup(e))]
+                }
+            }
+        };
+        let ops: Vec<_> = endpoints.iter().flat_map(of).collect();
+        self.take_again(&ops, t).await;
+    }
+
+    fn own_endpoints(&self) -> Vec<Endpoint> {
         let planned = &self.plan.endpoints;
         let ours = |e: &&Endpoint| {
             self.plan.owned.contains(&e.id) || planned.iter().any(|p| p.address == e.address)
         };
-        let endpoints: Vec<_> = self.view.endpoints.iter().filter(ours).cloned().collect();
-        let addresses = endpoints.iter().map(|e| e.address).collect();
-        let mut ops = Vec::new();
-        for address in self.missing.check(&addresses, connections, t) {
-            for e in endpoints.iter().filter(|e| e.address == address) {
-                ops.push(Op::DeleteEndpoint(e.clone()));
-                ops.push(Op::AddEndpoint(Endpoint { id: 0, ..e.clone() }));
-            }
+        self.view.endpoints.iter().filter(ours).cloned().collect()
+    }
+
+    /// Takes steps that leave the endpoints as they are, but for their ids.
+    async fn take_again(&mut self, ops: &[Op], t: Time) {
+        if ops.is_empty() {
+            return;
         }
-        if !ops.is_empty() {
-            let refused = self.take(&ops).await;
-            if !refused.is_empty() {
-                self.memory.refused.extend(refused);
-                self.retry = Some(t + RETRY_FIRST);
-            }
-            // The ids are new.
-            if let Some(pm) = &mut self.kernel.pm
-                && let Ok(all) = pm.endpoints()
-            {
-                self.view.endpoints = all;
-            }
+        let refused = self.take(ops).await;
+        if !refused.is_empty() {
+            self.memory.refused.extend(refused);
+            self.retry = Some(t + RETRY_FIRST);
+        }
+        if let Some(pm) = &mut self.kernel.pm
+            && let Ok(all) = pm.endpoints()
+        {
+            self.view.endpoints = all;
         }
     }
 
@@ -108,4 +136,12 @@ impl Manager {
         }
         refused
     }
+}
+
+/// Ends the subflows on an endpoint, and opens them again.
+fn replace(e: &Endpoint) -> [Op; 2] {
+    [
+        Op::DeleteEndpoint(e.clone()),
+        Op::AddEndpoint(Endpoint { id: 0, ..e.clone() }),
+    ]
 }
