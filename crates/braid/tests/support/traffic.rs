@@ -6,7 +6,6 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use braid_core::api::{Connections, Subflow};
 use braid_mptcp::diag::Diag;
@@ -14,7 +13,7 @@ use braid_mptcp::pm::{Endpoint, PathManager};
 use braid_mptcp::socket;
 
 use super::daemon::Daemon;
-use super::world::{LIMIT, World, ask, eventually, fetch};
+use super::world::{World, ask, eventually, fetch};
 
 pub(crate) const DEVICE: &str = r#"proxy = "10.77.0.1"
 
@@ -136,22 +135,17 @@ fn received(device: &Daemon) -> (Vec<Subflow>, BTreeMap<String, u64>) {
 
 /// Waits until one access alone carries what is fetched.
 pub(crate) fn carries(device: &Daemon, traffic: &Traffic, wanted: &str) {
-    let end = Instant::now() + LIMIT;
-    loop {
+    eventually(&format!("{wanted} alone carries"), || {
         let (_, before) = received(device);
         traffic.goes_on();
         let (subflows, after) = received(device);
         let grew = |a: &String| after[a] > before.get(a).copied().unwrap_or(0) + 100_000;
         let growing: Vec<_> = after.keys().filter(|a| grew(a)).collect();
-        if growing == [wanted] {
-            return;
+        if growing != [wanted] {
+            println!("{growing:?} carry, not {wanted} alone: {subflows:?}");
         }
-        assert!(
-            Instant::now() < end,
-            "{growing:?} carry, not {wanted} alone: {subflows:#?}"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        (growing == [wanted]).then_some(())
+    });
 }
 
 /// The local ends of the established subflows.

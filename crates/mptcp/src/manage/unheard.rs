@@ -152,7 +152,7 @@ impl Entry {
             .clone()
             .map(|s| ((s.token, s.ends), s.received))
             .collect();
-        let window = WINDOW * (1 << self.tries.min(TRIES));
+        let window = WINDOW * (1 << self.tries);
         let Some((begin, before)) = &self.counted else {
             self.counted = Some((now, current));
             return Heard::Open;
@@ -165,23 +165,24 @@ impl Entry {
             let then = before.get(&(s.token, s.ends));
             then.map_or(0, |b| s.received.saturating_sub(*b))
         };
-        let mut verdict = Heard::Yes;
-        for &token in &tokens {
+        let judged = tokens.iter().map(|token| {
             let (mut here, mut primaries, mut backups) = (0, 0, 0);
-            for s in all.clone().filter(|s| s.token == token) {
+            for s in all.clone().filter(|s| s.token == *token) {
                 match (s.ends.0.ip() == address, s.backup) {
                     (true, _) => here += grew(s),
                     (false, false) => primaries += grew(s),
                     (false, true) => backups += grew(s),
                 }
             }
-            match self.judge(here, primaries, backups) {
-                Heard::Yes => {}
-                Heard::Open if verdict == Heard::Yes => verdict = Heard::Open,
-                Heard::Open => {}
-                no => verdict = no,
-            }
-        }
+            self.judge(here, primaries, backups)
+        });
+        // One that has not heard outweighs those of which it is open, and these the rest.
+        let worst = judged.max_by_key(|heard| match heard {
+            Heard::Yes => 0,
+            Heard::Open => 1,
+            Heard::No(_) => 2,
+        });
+        let verdict = worst.unwrap_or(Heard::Yes);
         self.counted = Some((now, current));
         verdict
     }
