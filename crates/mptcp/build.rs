@@ -72,6 +72,7 @@ fn bpf() {
         "wrr",
         "protocol",
         "congestion",
+        "queues",
         "namespaces",
     ] {
         let out = PathBuf::from(variable("OUT_DIR")).join(format!("{name}.bpf.o"));

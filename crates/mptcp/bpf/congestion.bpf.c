@@ -2,22 +2,7 @@
 /* Gives every MPTCP subflow of one cgroup a congestion control, those joined
  * later too; plain TCP keeps its own.
  */
-#include "kernel.h"
-
-/* linux/bpf.h */
-enum {
-	BPF_SOCK_OPS_TCP_CONNECT_CB = 3,
-	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
-};
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct bpf_sock_ops {
-	__u32		op;
-	struct bpf_sock	*sk;
-};
-
-#pragma clang attribute pop
+#include "sockops.h"
 
 char _license[] SEC("license") = "GPL";
 

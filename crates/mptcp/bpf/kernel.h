@@ -119,6 +119,8 @@ struct tcp_sock {
 	__u32	snd_nxt;
 	__u32	write_seq;
 	__u32	delivered;
+	__u32	rate_delivered;		/* packets, of the last sample that tells */
+	__u32	rate_interval_us;
 	__u32	mss_cache;
 	__u32	srtt_us;	/* eighths */
 	__u32	snd_ssthresh;

@@ -99,7 +99,7 @@ void HOOK(wrr_init, struct sock *sk)
 	sk->sk_pacing_rate = wrr_clamp(FIRST_WINDOW * 1000000ULL / rtt);
 	sk->sk_pacing_status = SK_PACING_NEEDED;
 	/* The first path is alone for a while, and would be given all that there is. */
-	bound_queue(sk, sk->sk_pacing_rate, QUEUE_US);
+	bound_queue(sk, tp, queue_bytes(sk->sk_pacing_rate, QUEUE_US));
 }
 
 /* What the subflows show together. */
@@ -315,7 +315,7 @@ static __always_inline void control(struct sock *sk, const struct rate_sample *r
 	rtt = p->min_rtt_us && !others_queue(p, now) ? p->min_rtt_us : srtt;
 	tp->snd_cwnd = wrr_window(rate, rtt, mss, p->late);
 	us = queue_time(srtt, c ? c->slowest_us : 0);
-	bound_queue(sk, rate, us);
+	bound_queue(sk, tp, queue_bytes(rate, us));
 	if (c && c->idle) {
 		rate = wrr_pay(rate, p->owed, c->slowest_us);
 		rate = rate * wrr_stretch(srtt, c->fastest_us) >> 8;

@@ -5,7 +5,7 @@
 #ifndef BRAID_WRR_PATH_H
 #define BRAID_WRR_PATH_H
 
-#include "kernel.h"
+#include "queue.h"
 
 #define WRR_INLINE static __always_inline
 #include "wrr_rate.h"
@@ -51,10 +51,6 @@ _Static_assert(sizeof(struct wrr_path) <= 104, "more than icsk_ca_priv has");
 #define OURS_MS		1000		/* what stands for longer is made by others */
 #define LATE_WINDOWS	15
 #define BATCH		8
-#define QUEUE_US	20000U
-#define QUEUE_MAX_US	2000000U
-#define QUEUE_MIN	(16U << 10)	/* bytes */
-#define QUEUE_MAX	(1U << 30)
 
 /* Bytes of a full packet: mss_cache does not know of the option with the data
  * sequence number (RFC 8684, 3.3).
@@ -236,36 +232,6 @@ static __always_inline __u64 own_rate(struct tcp_sock *tp, struct wrr_path *p,
 	if (s.hold > now + 1)
 		p->hold_ms = s.hold / WRR_MS;
 	return s.rate;
-}
-
-/* How long the queue of @sk may be: what is in it cannot go elsewhere, and what the
- * others carry meanwhile waits for it at the receiver. What is under way counts as
- * queued for the scheduler, and it waits for the path that has the least of both: so
- * that this is never one whose queue is full while another has run dry, those of
- * short paths are longer: by a quarter more than the difference, as the kernel counts
- * its own memory, of which small packets take more.
- */
-static __always_inline __u32 queue_time(__u32 rtt_us, __u32 slowest_us)
-{
-	__u32 more = slowest_us > rtt_us ? slowest_us - rtt_us : 0;
-
-	more += more / 4;
-	/* a sibling that has just gone may show anything */
-	return QUEUE_US + (more < QUEUE_MAX_US ? more : QUEUE_MAX_US);
-}
-
-static __always_inline void bound_queue(struct sock *sk, __u64 rate, __u32 us)
-{
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	__u64 bytes = rate * us / 1000000;
-	__u32 queue, now;
-
-	queue = bytes < QUEUE_MAX ? bytes : QUEUE_MAX;
-	if (queue < QUEUE_MIN)
-		queue = QUEUE_MIN;
-	now = tp->notsent_lowat;
-	if (now < queue - queue / 8 || now > queue + queue / 8)
-		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &queue, sizeof(queue));
 }
 
 /* What was due, and to whom it counts. */

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support;
+use crate::{support, weights};
 
 /// The sysctl of [`TCP_RMEM`].
 pub const RECEIVE: &str = "net.ipv4.tcp_rmem";
@@ -13,14 +13,22 @@ pub const SEND: &str = "net.ipv4.tcp_wmem";
 pub type Sizes = [u32; 3];
 
 /// Receive buffers for several accesses. Multipath TCP needs what all of them carry
-/// in the time that a burst takes over the slowest; starting at the kernel's 128 kB,
-/// its window opens too late for accesses of unequal delay.
-pub const TCP_RMEM: Sizes = [4096, 4 << 20, 64 << 20];
-/// Send buffers, of each subflow; the kernel starts them at 16 kB. A sender that is
-/// stopped by its own buffer never reaches the end of the peer's window, which
-/// stock kernels compute wrongly: the greatest is well below that of
-/// [`TCP_RMEM`].
+/// in the time that a burst takes over the slowest, and a window that its sender never
+/// gets to the end of, which stock kernels compute wrongly: from the first byte on it is
+/// more than the send buffers of three subflows together ([`TCP_WMEM`]).
+pub const TCP_RMEM: Sizes = [4096, 64 << 20, 64 << 20];
+/// The same on Braid's kernel, whose senders know the window: it may open by and by.
+const REPAIRED_TCP_RMEM: Sizes = [4096, 4 << 20, 64 << 20];
+/// Send buffers, of each subflow; the kernel starts them at 16 kB.
 pub const TCP_WMEM: Sizes = [4096, 4 << 20, 8 << 20];
+
+/// The receive buffers that the kernel that runs here is to have.
+pub fn to_receive() -> Sizes {
+    match weights::known_to_kernel() {
+        true => REPAIRED_TCP_RMEM,
+        false => TCP_RMEM,
+    }
+}
 
 /// What the stock scheduler gives to a subflow at a time, bytes.
 const BURST: f64 = 65_536.0;
@@ -63,7 +71,8 @@ pub fn read(text: &str) -> Option<Sizes> {
     (numbers.next().is_none()).then_some([least, initial, greatest])
 }
 
-fn write([least, initial, greatest]: Sizes) -> String {
+/// Three sizes as a sysctl takes them.
+pub fn write([least, initial, greatest]: Sizes) -> String {
     format!("{least} {initial} {greatest}")
 }
 

@@ -14,20 +14,32 @@ const PREFIX: &str = "braid-run-";
 /// # Errors
 /// [`Error::Lacking`] where the hierarchy is not mounted.
 pub fn own() -> Result<PathBuf> {
+    visible().map(|[_, own]| own)
+}
+
+/// The folder of the group that holds all that are to be seen here.
+///
+/// # Errors
+/// As [`own`].
+pub fn top() -> Result<PathBuf> {
+    visible().map(|[top, _]| top)
+}
+
+fn visible() -> Result<[PathBuf; 2]> {
     let read = |path: &str| {
         fs::read_to_string(path)
             .map_err(|e| Error::io(format!("read {path}: is /proc mounted?"), e))
     };
     let mounts = read("/proc/self/mountinfo")?;
     let groups = read("/proc/self/cgroup")?;
-    folder(&mounts, &groups).ok_or_else(|| Error::Lacking {
+    folders(&mounts, &groups).ok_or_else(|| Error::Lacking {
         what: "no hierarchy of cgroups of version 2 is mounted".into(),
         remedy: "mount one: mount -t cgroup2 none /sys/fs/cgroup".into(),
     })
 }
 
-/// From `/proc/self/mountinfo` and `/proc/self/cgroup`.
-fn folder(mounts: &str, groups: &str) -> Option<PathBuf> {
+/// From `/proc/self/mountinfo` and `/proc/self/cgroup`: [`top`], and what of it is [`own`].
+fn folders(mounts: &str, groups: &str) -> Option<[PathBuf; 2]> {
     let group = groups.lines().find_map(|l| l.strip_prefix("0::"))?;
     mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -38,7 +50,8 @@ fn folder(mounts: &str, groups: &str) -> Option<PathBuf> {
         let (root, point) = (unescape(fields.next()?), unescape(fields.next()?));
         // Only what is below the root of the mount can be seen in it.
         let below = Path::new(group).strip_prefix(root).ok()?;
-        Some(Path::new(&point).join(below))
+        let own = Path::new(&point).join(below);
+        Some([point.into(), own])
     })
 }
 
@@ -158,7 +171,8 @@ mod tests {
 
     #[test]
     fn the_own_group_is_found_in_every_kind_of_mount() {
-        let folder = |mounts, groups| folder(mounts, groups).map(|p| p.display().to_string());
+        let folder = |mounts, groups| folders(mounts, groups).map(|[_, p]| p.display().to_string());
+        let top = |mounts, groups| folders(mounts, groups).map(|[p, _]| p);
         let own = "0::/user.slice/session-3.scope\n";
         assert_eq!(
             folder(UNIFIED, own).unwrap(),
@@ -167,6 +181,10 @@ mod tests {
         let both = "9:name=systemd:/a\n0::/b\n";
         assert_eq!(folder(HYBRID, both).unwrap(), "/sys/fs/cgroup/unified/b");
         // A container that sees only its own part.
+        assert_eq!(
+            top(HYBRID, both).unwrap(),
+            Path::new("/sys/fs/cgroup/unified")
+        );
         let part = "30 24 0:26 /docker/4f /cg\\040roup rw - cgroup2 cgroup rw\n";
         assert_eq!(folder(part, "0::/docker/4f/x\n").unwrap(), "/cg roup/x");
         assert_eq!(folder(part, own), None);
@@ -185,8 +203,8 @@ mod tests {
     proptest! {
         #[test]
         fn garbage_does_not_panic(mounts in "\\PC*", groups in "0::\\PC*") {
-            let _ = folder(&mounts, &groups);
-            let _ = folder(&format!("1 2 3 {mounts} - cgroup2 x"), &groups);
+            let _ = folders(&mounts, &groups);
+            let _ = folders(&format!("1 2 3 {mounts} - cgroup2 x"), &groups);
         }
     }
 }

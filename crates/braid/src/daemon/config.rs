@@ -90,7 +90,8 @@ impl Default for Probe {
     }
 }
 
-/// `[buffers]`: what TCP sockets of the namespace may hold at least, if `manage`.
+/// `[buffers]`: what TCP sockets of the namespace may hold at least, if `manage`, and what
+/// subflows may have waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Buffers {
@@ -100,6 +101,8 @@ pub struct Buffers {
     pub tcp_rmem: Sizes,
     /// To send, each subflow.
     pub tcp_wmem: Sizes,
+    /// Bound what waits on a subflow and has not been sent, where the kernel permits it.
+    pub short_queues: bool,
 }
 
 impl Default for Buffers {
@@ -108,6 +111,7 @@ impl Default for Buffers {
             manage: true,
             tcp_rmem: buffers::TCP_RMEM,
             tcp_wmem: buffers::TCP_WMEM,
+            short_queues: true,
         }
     }
 }

@@ -15,7 +15,7 @@ use super::DaemonError;
 use super::announce::Announced;
 use super::config::{Buffers, Config};
 use super::keep::{self, DEFAULT, Kept, Left, Note};
-use super::stock::Wrr;
+use super::stock::{self, Wrr};
 use crate::congestion::Congestion;
 
 /// The engine of one end. What it set up goes when it is dropped.
@@ -25,6 +25,8 @@ pub(super) struct Engine {
     announced: Announced,
     limits_before: Option<Limits>,
     sysctls_before: Vec<(&'static str, String)>,
+    /// What keeps the queues of subflows short.
+    queues: Option<stock::Attached>,
     /// Weighted round robin, where the kernel has none of its own.
     wrr: Option<Wrr>,
     /// Its sysctl has the congestion control that it took the place of.
@@ -52,6 +54,7 @@ impl Engine {
             announced: Announced::default(),
             limits_before: None,
             sysctls_before: Vec::new(),
+            queues: None,
             wrr: None,
             rr: false,
             table: None,
@@ -65,6 +68,7 @@ impl Engine {
             engine.switch_on()?;
             engine.announce(&config.announce)?;
             engine.widen(&config.buffers)?;
+            engine.shorten(&config.buffers);
             engine.go_on()?;
         }
         Ok(engine)
@@ -198,6 +202,21 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Has sockets that begin afterwards keep little waiting on each subflow, if configured
+    /// and if the machine can.
+    pub(super) fn shorten(&mut self, wanted: &Buffers) {
+        if !wanted.short_queues || self.pm.is_none() {
+            self.queues = None;
+        } else if self.queues.is_none() {
+            match stock::bound_queues() {
+                Ok(queues) => self.queues = Some(queues),
+                // As in a user namespace; `braid doctor` says what that costs.
+                Err(e) if e.is_lacking() => {}
+                Err(e) => self.note(format!("the queues of subflows are not kept short: {e}")),
+            }
+        }
     }
 
     fn set_sysctl(&mut self, name: &'static str, value: &str) -> Result<(), DaemonError> {

@@ -36,6 +36,7 @@ impl State {
         // What others have set since stays, if the file says the same.
         if config.buffers != before {
             lock(&self.engine).widen(&config.buffers)?;
+            lock(&self.engine).shorten(&config.buffers);
         }
         lock(&self.engine).announce(&config.announce)?;
         self.set_up(manager, false)

@@ -1,12 +1,12 @@
-//! Weighted round robin where the kernel has no such scheduler: see
-//! [`braid_mptcp::bpf::Wrr`].
+//! What eBPF adds to a stock kernel: weighted round robin ([`braid_mptcp::bpf::Wrr`]) and
+//! short queues ([`braid_mptcp::bpf::bound_queues`]).
 
 #[cfg(feature = "bpf")]
-pub(super) use braid_mptcp::bpf::{NOTE_MAX, Pins, Wrr, notes, orphans};
+pub(super) use braid_mptcp::bpf::{Attached, NOTE_MAX, Pins, Wrr, bound_queues, notes, orphans};
 #[cfg(not(feature = "bpf"))]
-pub(super) use without::{NOTE_MAX, Pins, Wrr, notes, orphans};
+pub(super) use without::{Attached, NOTE_MAX, Pins, Wrr, bound_queues, notes, orphans};
 
-/// Without eBPF there is none.
+/// Without eBPF there is nothing of it.
 #[cfg(not(feature = "bpf"))]
 mod without {
     use std::collections::BTreeMap;
@@ -16,6 +16,12 @@ mod without {
     use braid_mptcp::{Error, Result};
 
     pub(in super::super) const NOTE_MAX: usize = 0;
+
+    pub(in super::super) enum Attached {}
+
+    pub(in super::super) fn bound_queues() -> Result<Attached> {
+        Err(lacking())
+    }
 
     #[derive(Debug)]
     pub(in super::super) enum Pins {}
@@ -59,7 +65,7 @@ mod without {
 
     fn lacking() -> Error {
         Error::Lacking {
-            what: "this braid was built without eBPF, and this kernel has no weights".into(),
+            what: "this braid was built without eBPF, and this kernel has none of that".into(),
             remedy: "build it with the feature bpf".into(),
         }
     }

@@ -11,6 +11,8 @@ pub(super) struct Facts {
     pub(super) capabilities: u64,
     /// Congestion controls of Braid's as eBPF programs.
     pub(super) struct_ops: Trial,
+    /// A bound of what waits on subflows.
+    pub(super) queues: Trial,
     /// A congestion control for the connections of a cgroup.
     pub(super) sockops: Trial,
     /// MPTCP for the sockets of a cgroup.

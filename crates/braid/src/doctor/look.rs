@@ -21,12 +21,13 @@ pub(super) async fn look(control: &Path) -> Facts {
     names.extend(accesses);
     let number = |name: &str| sysctl(name).and_then(|s| s.parse().ok());
     let buffers = |name: &str| sysctl(name).and_then(|s| Buffers::parse(&s));
-    let (struct_ops, sockops, fmod_ret) = ebpf();
+    let [struct_ops, queues, sockops, fmod_ret] = ebpf();
     Facts {
         support: Support::detect(),
         btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
         capabilities: capabilities::effective().unwrap_or(0),
         struct_ops,
+        queues,
         sockops,
         fmod_ret,
         bpffs: is_bpffs(),
@@ -45,22 +46,23 @@ pub(super) async fn look(control: &Path) -> Facts {
 }
 
 #[cfg(feature = "bpf")]
-fn ebpf() -> (Trial, Trial, Trial) {
+fn ebpf() -> [Trial; 4] {
     use braid_mptcp::bpf;
-    (
+    [
         bpf::can_register().into(),
+        bpf::can_bound_queues().into(),
         bpf::can_use_congestion_control().into(),
         bpf::can_use_mptcp().into(),
-    )
+    ]
 }
 
 #[cfg(not(feature = "bpf"))]
-fn ebpf() -> (Trial, Trial, Trial) {
+fn ebpf() -> [Trial; 4] {
     let lacks = Trial::fails(
         "this braid was built without eBPF",
         Some("apt-get install clang libelf-dev zlib1g-dev pkg-config, then make build"),
     );
-    (lacks.clone(), lacks.clone(), lacks)
+    [0; 4].map(|_| lacks.clone())
 }
 
 #[cfg(feature = "bpf")]

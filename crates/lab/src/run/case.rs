@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use braid_core::Time;
+use braid_mptcp::buffers;
 use serde::{Deserialize, Serialize};
 
 use super::apps::Apps;
@@ -141,6 +142,11 @@ impl Stage<'_, '_> {
             .context("read the emulator's counters")?;
         result.notes.extend(self.topology.notes.iter().cloned());
         result.notes.extend(slow);
+        if let Some(why) = self.context.controls.long_queues(case) {
+            result
+                .notes
+                .push(format!("subflows have long queues: {why}"));
+        }
         if self.context.controls.stands_in(case) {
             result.cc = Some("wrr".into());
             if let Some(cc) = &case.cc {
@@ -255,7 +261,7 @@ fn topology_spec(context: &Context<'_>, case: &Case) -> TopologySpec {
         .prefix
         .and_then(|(addr, len)| ipnet::IpNet::new(addr, len).ok());
     spec.mtu = network.mtu;
-    spec.tcp_rmem = case.tcp_rmem;
+    spec.tcp_rmem = case.tcp_rmem.unwrap_or_else(buffers::to_receive);
     spec.tcp_wmem = case.tcp_wmem;
     spec.ports = context.options.ports;
     let cc = context.controls.of_case(case);

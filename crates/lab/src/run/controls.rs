@@ -21,6 +21,8 @@ pub(super) struct Controls {
     ours: BTreeMap<String, bpf::Registered>,
     #[cfg(not(feature = "bpf"))]
     ours: BTreeMap<String, std::convert::Infallible>,
+    /// Why what waits on subflows is not bounded here.
+    unbounded: Option<String>,
 }
 
 impl Controls {
@@ -28,7 +30,15 @@ impl Controls {
         Self {
             support,
             ours: BTreeMap::new(),
+            unbounded: unbounded(),
         }
+    }
+
+    /// Why the subflows of `case` take as much as their send buffers hold, although it is
+    /// to have short queues.
+    pub(super) fn long_queues(&self, case: &Case) -> Option<&str> {
+        let wanted = case.engine == Engine::Mptcp && case.short_queues && !self.stands_in(case);
+        self.unbounded.as_deref().filter(|_| wanted)
     }
 
     /// Sees to it that there is a congestion control `name`.
@@ -97,6 +107,20 @@ impl Controls {
         }
         name
     }
+}
+
+/// Braid's kernel has schedulers that give out a segment at a time.
+fn unbounded() -> Option<String> {
+    if weights::known_to_kernel() {
+        return None;
+    }
+    #[cfg(feature = "bpf")]
+    return bpf::can_bound_queues().err().map(|e| match e {
+        braid_mptcp::Error::Lacking { what, .. } => what,
+        other => other.to_string(),
+    });
+    #[cfg(not(feature = "bpf"))]
+    Some("this braid was built without eBPF".into())
 }
 
 /// Whether a case leaves nothing to the kernel.

@@ -110,11 +110,11 @@ impl Builder<'_> {
             expect: quic::expect(raw, self.seed())?,
             weights,
             traffic,
-            tcp_rmem: network::buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?
-                .unwrap_or(network.tcp_rmem),
+            tcp_rmem: network::buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?.or(network.tcp_rmem),
             tcp_wmem: network::buffer(raw.tcp_wmem.as_ref(), "tcp_wmem")?
                 .or(network.tcp_wmem)
                 .unwrap_or_else(|| network::send_buffers(&used)),
+            short_queues: raw.short_queues.unwrap_or(network.short_queues),
             duration,
             warmup,
             accesses: used,

@@ -76,11 +76,14 @@ pub struct Network {
     pub prefix: Option<(IpAddr, u8)>,
     /// MTU of every access, bytes.
     pub mtu: u32,
-    /// Receive buffers of TCP sockets: least, initial, greatest, bytes.
-    pub tcp_rmem: [u32; 3],
+    /// Receive buffers of TCP sockets: least, initial, greatest, bytes; `None`: by the
+    /// kernel that runs.
+    pub tcp_rmem: Option<[u32; 3]>,
     /// Send buffers of TCP sockets: least, initial, greatest, bytes; `None`: by
     /// the rates of the accesses.
     pub tcp_wmem: Option<[u32; 3]>,
+    /// Whether ends bound what waits on a subflow, where the kernel permits it.
+    pub short_queues: bool,
     /// Parameters of the virtual clock's kernel, as `MODULE.PARAMETER`.
     pub module_parameters: BTreeMap<String, i64>,
 }
@@ -249,10 +252,13 @@ pub struct Case {
     pub weights: Option<BTreeMap<String, f64>>,
     /// What the application does.
     pub traffic: Traffic,
-    /// Receive buffers of TCP sockets: least, initial, greatest, bytes.
-    pub tcp_rmem: [u32; 3],
+    /// Receive buffers of TCP sockets: least, initial, greatest, bytes; `None`: by the
+    /// kernel that runs.
+    pub tcp_rmem: Option<[u32; 3]>,
     /// Send buffers of TCP sockets: least, initial, greatest, bytes.
     pub tcp_wmem: [u32; 3],
+    /// Whether ends bound what waits on a subflow, where the kernel permits it.
+    pub short_queues: bool,
     /// Length, warm-up included.
     pub duration: Duration,
     /// Time at the start that is not measured.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use braid_mptcp::buffers::{self, TCP_RMEM, TCP_WMEM};
+use braid_mptcp::buffers::{self, TCP_WMEM};
 use braid_radio::model::{LinkSpec, QueueSpec, RateSpec};
 use toml::Spanned;
 
@@ -70,8 +70,9 @@ pub(super) fn build(raw: &RawNetwork) -> Result<Network, Problem> {
         module_parameters,
         prefix,
         mtu,
-        tcp_rmem: buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?.unwrap_or(TCP_RMEM),
+        tcp_rmem: buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?,
         tcp_wmem: buffer(raw.tcp_wmem.as_ref(), "tcp_wmem")?,
+        short_queues: raw.short_queues.unwrap_or(true),
     })
 }
 

@@ -73,6 +73,7 @@ pub(super) struct RawNetwork {
     pub(super) mtu: Option<Spanned<u32>>,
     pub(super) tcp_rmem: Option<Spanned<[u32; 3]>>,
     pub(super) tcp_wmem: Option<Spanned<[u32; 3]>>,
+    pub(super) short_queues: Option<bool>,
     #[serde(default)]
     pub(super) module_parameters: IndexMap<Spanned<String>, i64>,
 }
@@ -284,6 +285,7 @@ pub(super) struct RawCase {
     pub(super) traffic: Spanned<RawTraffic>,
     pub(super) tcp_rmem: Option<Spanned<[u32; 3]>>,
     pub(super) tcp_wmem: Option<Spanned<[u32; 3]>>,
+    pub(super) short_queues: Option<bool>,
     pub(super) duration: Option<Spanned<Text<Duration>>>,
     pub(super) warmup: Option<Spanned<Text<Duration>>>,
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, ProgramMut};
 
 use super::{Algorithm, Aligned, Coupled, NAME_MAX, lacking, prepared, refused, require};
 use crate::error::{Error, Result};
@@ -15,6 +15,15 @@ use crate::error::{Error, Result};
 pub struct Attached {
     _object: Object,
     _link: Link,
+}
+
+impl Attached {
+    pub(super) fn new(object: Object, link: Link) -> Self {
+        Self {
+            _object: object,
+            _link: link,
+        }
+    }
 }
 
 /// Gives the programs of the cgroup at `path`, and of those below it, an MPTCP
@@ -30,10 +39,7 @@ pub fn use_mptcp(path: &Path) -> Result<Attached> {
     let link = program(&object, &attempted)?
         .attach()
         .map_err(|e| protocol_refused(&e))?;
-    Ok(Attached {
-        _object: object,
-        _link: link,
-    })
+    Ok(Attached::new(object, link))
 }
 
 /// Whether [`use_mptcp`] can work here: its program is loaded and attached for
@@ -62,10 +68,7 @@ pub fn use_congestion_control(path: &Path, name: &str) -> Result<Attached> {
     let link = program(&object, &attempted)?
         .attach_cgroup(group.as_raw_fd())
         .map_err(|e| refused(&attempted, &e))?;
-    Ok(Attached {
-        _object: object,
-        _link: link,
-    })
+    Ok(Attached::new(object, link))
 }
 
 /// Whether [`use_congestion_control`] can work here: its program is loaded, and
@@ -92,7 +95,7 @@ pub fn can_register() -> Result<()> {
     Ok(())
 }
 
-fn open(path: &Path, attempted: &str) -> Result<File> {
+pub(super) fn open(path: &Path, attempted: &str) -> Result<File> {
     File::open(path).map_err(|e| Error::io(attempted, e))
 }
 
@@ -118,19 +121,28 @@ fn load_congestion(name: &str, attempted: &str) -> Result<Object> {
         ));
     }
     let mut object = prepared(object!("congestion"), attempted)?;
-    // The one constant of the program.
-    let mut constants = object.maps_mut().find(|m| {
-        m.name()
-            .to_str()
-            .is_some_and(|name| name.ends_with(".rodata"))
-    });
-    let value = constants.as_mut().and_then(|m| m.initial_value_mut());
-    let field = value.and_then(|v| v.get_mut(..=NAME_MAX));
-    let field =
-        field.ok_or_else(|| Error::answer(attempted, "the object has no room for a name"))?;
-    field.fill(0);
-    field[..name.len()].copy_from_slice(name.as_bytes());
+    let mut value = [0; NAME_MAX + 1];
+    value[..name.len()].copy_from_slice(name.as_bytes());
+    constant(&mut object, ".rodata", &value, attempted)?;
     object.load().map_err(|e| refused(attempted, &e))
+}
+
+/// Tells `object` a constant before it is loaded: the content of the section that ends in
+/// `section`.
+pub(super) fn constant(
+    object: &mut OpenObject,
+    section: &str,
+    content: &[u8],
+    attempted: &str,
+) -> Result<()> {
+    let mut maps = object.maps_mut();
+    let mut found = maps.find(|m| m.name().to_str().is_some_and(|n| n.ends_with(section)));
+    let value = found.as_mut().and_then(|m| m.initial_value_mut());
+    let field = value.and_then(|v| v.get_mut(..content.len()));
+    let field = field
+        .ok_or_else(|| Error::answer(attempted, format!("the object has no room in {section}")))?;
+    field.copy_from_slice(content);
+    Ok(())
 }
 
 /// The one program of `object`.

@@ -22,6 +22,7 @@ mod lacking;
 mod log;
 mod orphans;
 mod pins;
+mod queues;
 mod wrr;
 
 use libbpf_rs::{ErrorKind, Link, MapCore, MapType, Object, ObjectBuilder, OpenObject};
@@ -35,6 +36,7 @@ pub use group::{
 pub use lacking::require;
 pub use orphans::{Orphan, orphans};
 pub use pins::Pins;
+pub use queues::{bound_queues, can_bound_queues};
 pub use wrr::{NOTE_MAX, Wrr, notes};
 
 /// Names of congestion controls are no longer than this (`TCP_CA_NAME_MAX`

@@ -93,6 +93,12 @@ pub(super) fn rows(f: &Facts) -> Vec<Row> {
             "neither weights nor coupled congestion control (lia, olia, balia, wvegas)",
         ),
         trial(
+            "short queues of subflows",
+            &f.queues,
+            "loaded for a trial (sockops)",
+            "what an access that gets slow was given is late by seconds, and all waits for it",
+        ),
+        trial(
             "congestion control by cgroup",
             &f.sockops,
             "loaded for a trial (sockops)",

@@ -1,6 +1,6 @@
 //! Offloads, and the sizes and times that connections are bound to.
 
-use braid_mptcp::buffers::{TCP_RMEM, TCP_WMEM};
+use braid_mptcp::buffers::{self, Sizes, TCP_RMEM, TCP_WMEM};
 
 use super::{Row, Verdict, lacks, ok};
 use crate::doctor::facts::{Buffers, Facts, Interface};
@@ -43,9 +43,14 @@ fn offloads(i: &Interface) -> Option<Row> {
 }
 
 /// `docs/mptcp.md`, Buffers.
-const INITIAL: u64 = TCP_RMEM[1] as u64;
+const INITIAL_RECEIVE: u64 = TCP_RMEM[1] as u64;
 const MOST_RECEIVE: u64 = TCP_RMEM[2] as u64;
+const INITIAL_SEND: u64 = TCP_WMEM[1] as u64;
 const MOST_SEND: u64 = TCP_WMEM[2] as u64;
+
+fn set(name: &str, to: Sizes) -> String {
+    format!("sysctl -w {name}=\"{}\"", buffers::write(to))
+}
 
 fn sizes(b: Buffers) -> String {
     format!(
@@ -56,7 +61,7 @@ fn sizes(b: Buffers) -> String {
 }
 
 fn receive(b: Buffers) -> Row {
-    if b.initial >= INITIAL && b.most >= MOST_RECEIVE {
+    if b.initial >= INITIAL_RECEIVE && b.most >= MOST_RECEIVE {
         return ok("receive buffers", sizes(b));
     }
     lacks(
@@ -64,23 +69,23 @@ fn receive(b: Buffers) -> Row {
         Verdict::Weak,
         sizes(b),
         "a slow access holds up fast ones, and connections may stall after losses",
-        "sysctl -w net.ipv4.tcp_rmem=\"4096 4194304 67108864\"",
+        &set(buffers::RECEIVE, TCP_RMEM),
     )
 }
 
 fn send(b: Buffers) -> Row {
-    if b.initial >= INITIAL && b.most <= MOST_SEND {
+    if b.initial >= INITIAL_SEND && b.most <= MOST_SEND {
         return ok("send buffers", sizes(b));
     }
     lacks(
         "send buffers",
         Verdict::Weak,
         sizes(b),
-        match b.initial < INITIAL {
+        match b.initial < INITIAL_SEND {
             true => "connections start slowly on several accesses",
             false => "a sender may go beyond its peer's window, and stall",
         },
-        "sysctl -w net.ipv4.tcp_wmem=\"4096 4194304 8388608\"",
+        &set(buffers::SEND, TCP_WMEM),
     )
 }
 

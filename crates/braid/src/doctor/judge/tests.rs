@@ -19,6 +19,7 @@ fn all() -> Facts {
         btf: true,
         capabilities: u64::MAX,
         struct_ops: Trial::Works,
+        queues: Trial::Works,
         sockops: Trial::Works,
         fmod_ret: Trial::Works,
         bpffs: true,
@@ -97,13 +98,14 @@ fn without_ebpf_it_works_without_weights_and_says_so() {
         capabilities: 0,
         btf: false,
         struct_ops: lacks.clone(),
+        queues: lacks.clone(),
         sockops: lacks.clone(),
         fmod_ret: lacks,
         ..all()
     };
     assert!(can_work(&f));
     let flaws = flaws(&f);
-    assert_eq!(flaws.len(), 6, "{flaws:?}");
+    assert_eq!(flaws.len(), 7, "{flaws:?}");
     assert!(flaws.iter().any(|r| r.costs.contains("without weights")));
     for row in flaws {
         assert!(!row.costs.is_empty() && !row.remedy.is_empty(), "{row:?}");
