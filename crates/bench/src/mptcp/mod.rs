@@ -7,4 +7,5 @@ pub(crate) mod soak;
 pub(crate) mod soak_plan;
 pub(crate) mod steps;
 pub(crate) mod weights;
+mod weights_pairs;
 pub(crate) mod weights_plan;

@@ -1,5 +1,5 @@
-//! Weights against their bars: constant, changed, over unsaturated links, and
-//! never below the best single path.
+//! Weights against their bars: constant, changed, and over unsaturated links; and
+//! [over pairs](super::weights_pairs).
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,15 @@ use braid_core::stats::median;
 use braid_lab::summary::CaseResult;
 use clap::Args;
 
-use super::soak_plan;
 use super::steps::{Kept, Off, Step, bound, evaluate};
+use super::weights_pairs;
 use super::weights_plan::{
-    BY_CAPACITY, MODES, RATIOS, SENT_MBPS, capacities, changed, constant, limited, named, pair,
-    ratio, steps, sweep,
+    BY_CAPACITY, MODES, RATIOS, SENT_MBPS, capacities, changed, constant, limited, named, ratio,
+    steps, sweep,
 };
 use crate::figures::show;
 use crate::report::{Comparison, Report};
 use crate::runs::{RunArgs, Runs};
-use crate::text;
 
 /// How to measure.
 #[derive(Debug, Args)]
@@ -33,7 +32,10 @@ pub(crate) struct Options {
     runs: RunArgs,
 }
 
-const PARTS: [&str; 5] = ["constant", "limited", "changed", "sweep", "pairs"];
+const PARTS: [&str; 5] = ["constant", "limited", "changed", "sweep", PAIRS];
+/// Those over the links of `static`, which have a section of the page of their own.
+const OF_STATIC: [&str; 4] = ["constant", "limited", "changed", "sweep"];
+const PAIRS: &str = "pairs";
 /// Repeats that the bars ask for.
 const FULL: u32 = 10;
 /// Goodput over what strict weights allow.
@@ -46,45 +48,52 @@ type Plan = fn(u32) -> Result<String>;
 
 /// Runs the parts, or takes the runs that there are; false if a bar was missed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
-    let mut runs = Runs::new(&options.runs, "weights")?;
     let wants = |part: &str| options.only.is_empty() || options.only.iter().any(|o| o == part);
-    let pairs = soak_plan::pairs()?;
-    let each = |part| usize::from(wants(part));
-    let total = options.repeat as usize
-        * (PARTS[..4].iter().copied().map(each).sum::<usize>() + pairs.len() * each("pairs"));
+    let enough = options.repeat >= FULL;
+    let parts: Vec<&str> = OF_STATIC.into_iter().filter(|p| wants(p)).collect();
+    let mut met = true;
+    if !parts.is_empty() {
+        let runs = Runs::new(&options.runs, "weights")?;
+        let full = enough && parts.len() == OF_STATIC.len();
+        met &= of_static(runs, options.repeat, &parts, full)?;
+    }
+    if wants(PAIRS) {
+        let runs = Runs::new(&options.runs, "weights")?;
+        met &= weights_pairs::run(runs, options.repeat, enough)?;
+    }
+    Ok(met)
+}
+
+fn of_static(mut runs: Runs, repeat: u32, parts: &[&str], full: bool) -> Result<bool> {
+    let total = repeat as usize * parts.len();
     let mut m = Measured::default();
-    for n in 1..=options.repeat {
-        if wants("constant") {
-            let files = runs.piece(&format!("constant-{n:02}"), &constant(n)?, total)?;
-            m.constant.extend(files.summary.cases);
-        }
-        if wants("limited") {
-            let files = runs.piece(&format!("limited-{n:02}"), &limited(n)?, total)?;
-            m.limited.extend(files.summary.cases);
-        }
-        for (part, plan) in [("changed", changed as Plan), ("sweep", sweep)] {
-            if !wants(part) {
-                continue;
-            }
-            let scenario = plan(n)?;
+    for n in 1..=repeat {
+        for part in parts {
+            let scenario = plan(part)(n)?;
             let files = runs.piece(&format!("{part}-{n:02}"), &scenario, total)?;
-            for step in steps(&scenario)? {
-                let kept = evaluate(&files.timeline, &step);
-                m.steps.push((part, step, kept));
-            }
-            m.changed.extend(files.summary.cases);
-        }
-        for variant in pairs.iter().filter(|_| wants("pairs")) {
-            let name = format!("pair-{}-{n:02}", text::slug(variant));
-            let files = runs.piece(&name, &pair(variant, n)?, total)?;
-            for mut case in files.summary.cases {
-                case.name = format!("{variant}: {}", case.name);
-                m.pairs.push(case);
+            match *part {
+                "constant" => m.constant.extend(files.summary.cases),
+                "limited" => m.limited.extend(files.summary.cases),
+                changed => {
+                    for step in steps(&scenario)? {
+                        let kept = evaluate(&files.timeline, &step);
+                        m.steps.push((changed.to_owned(), step, kept));
+                    }
+                    m.changed.extend(files.summary.cases);
+                }
             }
         }
     }
-    let full = options.repeat >= FULL && options.only.is_empty();
-    runs.finish(m.judge(&pairs)?, "weights", full)
+    runs.finish(m.judge()?, "weights", full)
+}
+
+fn plan(part: &str) -> Plan {
+    match part {
+        "constant" => constant,
+        "limited" => limited,
+        "changed" => changed,
+        _ => sweep,
+    }
 }
 
 /// What the runs came to.
@@ -93,26 +102,24 @@ struct Measured {
     constant: Vec<CaseResult>,
     limited: Vec<CaseResult>,
     changed: Vec<CaseResult>,
-    pairs: Vec<CaseResult>,
     /// Of each repeat of `changed` and of the sweep: each step.
-    steps: Vec<(&'static str, Step, Option<Kept>)>,
+    steps: Vec<(String, Step, Option<Kept>)>,
 }
 
 /// Median, and the worst of values where `worst` chooses between two.
-fn median_and(values: &[f64], worst: fn(f64, f64) -> f64) -> Option<(f64, f64)> {
+pub(super) fn median_and(values: &[f64], worst: fn(f64, f64) -> f64) -> Option<(f64, f64)> {
     let last = values.iter().copied().reduce(worst)?;
     Some((median(values), last))
 }
 
 impl Measured {
-    fn judge(&self, pairs: &[String]) -> Result<Report> {
+    fn judge(&self) -> Result<Report> {
         let mut report = Report::default();
         let rates: BTreeMap<String, f64> = capacities()?.into_iter().collect();
         self.by_capacity(&mut report);
         self.ratios(&mut report, &rates);
         self.changes(&mut report, &rates);
         self.unsaturated(&mut report);
-        self.never_below(&mut report, pairs);
         self.whole(&mut report);
         Ok(report)
     }
@@ -148,10 +155,10 @@ impl Measured {
 
     fn changes(&self, report: &mut Report, rates: &BTreeMap<String, f64>) {
         let mut rows = Vec::new();
-        let mut kinds: Vec<(&str, &Step)> = Vec::new();
+        let mut kinds: Vec<(&String, &Step)> = Vec::new();
         for (part, step, _) in &self.steps {
-            if !kinds.contains(&(*part, step)) {
-                kinds.push((*part, step));
+            if !kinds.contains(&(part, step)) {
+                kinds.push((part, step));
             }
         }
         for (part, step) in kinds {
@@ -160,7 +167,7 @@ impl Measured {
                 .filter_map(|(a, _)| Some(step.weights.get(a)?.to_string()))
                 .collect();
             let name = format!("{part}, {} s: {}", step.from_s, weights.join(":"));
-            let same = |s: &&(&str, Step, Option<Kept>)| s.0 == part && s.1 == *step;
+            let same = |s: &&(String, Step, Option<Kept>)| s.0 == *part && s.1 == *step;
             let same = self.steps.iter().filter(same);
             let all: Vec<Option<&Kept>> = same.map(|s| s.2.as_ref()).collect();
             let off: Vec<Option<Off>> = all.iter().map(|s| s.map(|s| s.off)).collect();
@@ -235,45 +242,9 @@ impl Measured {
         }
     }
 
-    fn never_below(&self, report: &mut Report, pairs: &[String]) {
-        let mut rows = Vec::new();
-        for (variant, case) in pairs.iter().flat_map(|p| [(p, "stock"), (p, "wrr")]) {
-            let name = format!("{variant}: {case}");
-            let runs: Vec<&CaseResult> = self.pairs.iter().filter(|c| c.name == name).collect();
-            let over: Vec<f64> = runs
-                .iter()
-                .map(|c| c.best_single_mbps.map_or(0.0, |b| c.goodput_mbps / b))
-                .collect();
-            let rates: Vec<f64> = runs.iter().map(|c| c.goodput_mbps).collect();
-            let (Some((median, worst)), Some((rate, least))) =
-                (median_and(&over, f64::min), median_and(&rates, f64::min))
-            else {
-                continue;
-            };
-            rows.push(vec![
-                name.clone(),
-                format!("{} ({})", show(rate), show(least)),
-                format!("{median:.3} ({worst:.3})"),
-            ]);
-            report.bar(
-                &format!("pairs {name}: over the best single path"),
-                "never below 1, within 1 % of noise",
-                format!("{median:.3}, worst {worst:.3}, {} runs", runs.len()),
-                worst >= 0.99,
-            );
-        }
-        if !rows.is_empty() {
-            report.comparisons.push(Comparison::new(
-                "Pairs: median and worst",
-                ["case", "goodput Mbit/s", "over the best single path"],
-                rows,
-            ));
-        }
-    }
-
     /// What holds for all runs.
     fn whole(&self, report: &mut Report) {
-        let parts = [&self.constant, &self.limited, &self.changed, &self.pairs];
+        let parts = [&self.constant, &self.limited, &self.changed];
         report.every_byte(parts.into_iter().flatten());
         let weighted = self.constant.iter().chain(&self.changed);
         let gaps: Vec<f64> = weighted.filter_map(|c| c.gap_ms).collect();
