@@ -115,11 +115,12 @@ struct together {
 	__u32	queue_us;	/* of that path */
 	__u32	weights;
 	__u32	starved;	/* a path has nothing to send */
-	__u32	shows_us;	/* how long a change takes to show on all paths */
+	__u32	shows_us;	/* how long a change takes to show on those that follow it */
 	__u32	fastest_us;
 	__u32	slowest_us;
 	/* of the walk */
 	__u64			sharers_before;
+	__u64			rate;		/* R until now */
 	struct sock		*sk;
 	struct mptcp_sock	*msk;
 	struct list_head	*at;
@@ -171,7 +172,9 @@ static long look_at(__u32 i, struct together *t)
 	if (rtt > t->slowest_us)
 		t->slowest_us = rtt;
 	shows = rtt + p->window_us;
-	if (shows > t->shows_us)
+	/* what still falls to its share cannot get full by it */
+	if (shows > t->shows_us &&
+	    p->share <= wrr_share(t->rate, weight) / sharers * 33 / 32)
 		t->shows_us = shows;
 	unit = wrr_unit(10ULL * payload(tp) * 1000000 / (rtt ? rtt : 1) * sharers, weight);
 	if (!t->first || unit < t->first)
@@ -201,6 +204,7 @@ static __always_inline void together(struct sock *sk, struct mptcp_sock *msk,
 	struct together t = {
 		.fastest_us = ~0U,
 		.sharers_before = c->sharers,
+		.rate = c->search.rate,
 		.sk = sk,
 		.msk = msk,
 	};
@@ -230,6 +234,7 @@ static __always_inline void together(struct sock *sk, struct mptcp_sock *msk,
 		if (t.kept && c->search.rate) {
 			c->search.rate = t.kept;
 			c->search.good = 0;
+			c->search.hold = 0;
 		}
 	}
 	if (!c->search.rate)

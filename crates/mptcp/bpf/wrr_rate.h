@@ -56,7 +56,7 @@ struct wrr_sight {
  * Doubled until a path has been full, and again where that is far above; near it up
  * by a 1024th each tick, and above it the faster the further: what was taken for full
  * and is not, once, costs a second. When full, down to what was carried and so much
- * less that the queue drains. While nothing waits, towards what was carried and a
+ * less that the queue drains, and further while it has not. While nothing waits, towards what was carried and a
  * tenth: rates that are no higher than need be are what gives each access its share.
  */
 WRR_INLINE void wrr_step(struct wrr_search *s, enum wrr_seen seen,
@@ -85,8 +85,10 @@ WRR_INLINE void wrr_step(struct wrr_search *s, enum wrr_seen seen,
 		if (queue_us < WRR_DRAIN_US / 32)
 			queue_us = WRR_DRAIN_US / 32;
 		wanted = s->good / (WRR_DRAIN_US + queue_us) * WRR_DRAIN_US;
-		if (wanted < rate)
-			s->rate = wanted;
+		/* what was carried is measured high where ACKs come in trains */
+		if (wanted > rate - rate / 32)
+			wanted = rate - rate / 32;
+		s->rate = wanted;
 		s->hold = now + 2 * shows;
 		return;
 	}
