@@ -16,7 +16,7 @@
 #define QUEUE_MAX	(1U << 30)
 #define QUEUE_RATE_MAX	12500000000ULL	/* bytes/s; the kernel's "no limit" is more */
 
-/* How long the queue of @sk may be: what is in it cannot go elsewhere, and what the
+/* How long the queue of a subflow may be: what is in it cannot go elsewhere, and what the
  * others carry meanwhile waits for it at the receiver. What is under way counts as
  * queued for the scheduler, and it waits for the path that has the least of both: so
  * that this is never one whose queue is full while another has run dry, those of

@@ -56,8 +56,9 @@ struct wrr_sight {
  * Doubled until a path has been full, and again where that is far above; near it up
  * by a 1024th each tick, and above it the faster the further: what was taken for full
  * and is not, once, costs a second. When full, down to what was carried and so much
- * less that the queue drains, and further while it has not. While nothing waits, towards what was carried and a
- * tenth: rates that are no higher than need be are what gives each access its share.
+ * less that the queue drains, and further while it has not. While nothing waits,
+ * towards what was carried and a tenth: rates that are no higher than need be are what
+ * gives each access its share.
  */
 WRR_INLINE void wrr_step(struct wrr_search *s, enum wrr_seen seen,
 			 const struct wrr_sight *at)

@@ -180,11 +180,11 @@ mod tests {
         );
         let both = "9:name=systemd:/a\n0::/b\n";
         assert_eq!(folder(HYBRID, both).unwrap(), "/sys/fs/cgroup/unified/b");
-        // A container that sees only its own part.
         assert_eq!(
             top(HYBRID, both).unwrap(),
             Path::new("/sys/fs/cgroup/unified")
         );
+        // A container that sees only its own part.
         let part = "30 24 0:26 /docker/4f /cg\\040roup rw - cgroup2 cgroup rw\n";
         assert_eq!(folder(part, "0::/docker/4f/x\n").unwrap(), "/cg roup/x");
         assert_eq!(folder(part, own), None);

@@ -34,7 +34,12 @@ pub(crate) struct Options {
 
 const PARTS: [&str; 5] = ["constant", "limited", "changed", "sweep", PAIRS];
 /// Those over the links of `static`, which have a section of the page of their own.
-const OF_STATIC: [&str; 4] = ["constant", "limited", "changed", "sweep"];
+const OF_STATIC: [(&str, Plan); 4] = [
+    (PARTS[0], constant),
+    (PARTS[1], limited),
+    (PARTS[2], changed),
+    (PARTS[3], sweep),
+];
 const PAIRS: &str = "pairs";
 /// Repeats that the bars ask for.
 const FULL: u32 = 10;
@@ -50,7 +55,7 @@ type Plan = fn(u32) -> Result<String>;
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let wants = |part: &str| options.only.is_empty() || options.only.iter().any(|o| o == part);
     let enough = options.repeat >= FULL;
-    let parts: Vec<&str> = OF_STATIC.into_iter().filter(|p| wants(p)).collect();
+    let parts: Vec<_> = OF_STATIC.into_iter().filter(|p| wants(p.0)).collect();
     let mut met = true;
     if !parts.is_empty() {
         let runs = Runs::new(&options.runs, "weights")?;
@@ -64,20 +69,25 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(met)
 }
 
-fn of_static(mut runs: Runs, repeat: u32, parts: &[&str], full: bool) -> Result<bool> {
+fn of_static(
+    mut runs: Runs,
+    repeat: u32,
+    parts: &[(&'static str, Plan)],
+    full: bool,
+) -> Result<bool> {
     let total = repeat as usize * parts.len();
     let mut m = Measured::default();
     for n in 1..=repeat {
-        for part in parts {
-            let scenario = plan(part)(n)?;
+        for (part, plan) in parts {
+            let scenario = plan(n)?;
             let files = runs.piece(&format!("{part}-{n:02}"), &scenario, total)?;
             match *part {
                 "constant" => m.constant.extend(files.summary.cases),
                 "limited" => m.limited.extend(files.summary.cases),
-                changed => {
+                _ => {
                     for step in steps(&scenario)? {
                         let kept = evaluate(&files.timeline, &step);
-                        m.steps.push((changed.to_owned(), step, kept));
+                        m.steps.push((part, step, kept));
                     }
                     m.changed.extend(files.summary.cases);
                 }
@@ -87,15 +97,6 @@ fn of_static(mut runs: Runs, repeat: u32, parts: &[&str], full: bool) -> Result<
     runs.finish(m.judge()?, "weights", full)
 }
 
-fn plan(part: &str) -> Plan {
-    match part {
-        "constant" => constant,
-        "limited" => limited,
-        "changed" => changed,
-        _ => sweep,
-    }
-}
-
 /// What the runs came to.
 #[derive(Debug, Default)]
 struct Measured {
@@ -103,7 +104,7 @@ struct Measured {
     limited: Vec<CaseResult>,
     changed: Vec<CaseResult>,
     /// Of each repeat of `changed` and of the sweep: each step.
-    steps: Vec<(String, Step, Option<Kept>)>,
+    steps: Vec<(&'static str, Step, Option<Kept>)>,
 }
 
 /// Median, and the worst of values where `worst` chooses between two.
@@ -155,10 +156,10 @@ impl Measured {
 
     fn changes(&self, report: &mut Report, rates: &BTreeMap<String, f64>) {
         let mut rows = Vec::new();
-        let mut kinds: Vec<(&String, &Step)> = Vec::new();
+        let mut kinds: Vec<(&str, &Step)> = Vec::new();
         for (part, step, _) in &self.steps {
-            if !kinds.contains(&(part, step)) {
-                kinds.push((part, step));
+            if !kinds.contains(&(*part, step)) {
+                kinds.push((*part, step));
             }
         }
         for (part, step) in kinds {
@@ -167,7 +168,7 @@ impl Measured {
                 .filter_map(|(a, _)| Some(step.weights.get(a)?.to_string()))
                 .collect();
             let name = format!("{part}, {} s: {}", step.from_s, weights.join(":"));
-            let same = |s: &&(String, Step, Option<Kept>)| s.0 == *part && s.1 == *step;
+            let same = |s: &&(&str, Step, Option<Kept>)| s.0 == part && s.1 == *step;
             let same = self.steps.iter().filter(same);
             let all: Vec<Option<&Kept>> = same.map(|s| s.2.as_ref()).collect();
             let off: Vec<Option<Off>> = all.iter().map(|s| s.map(|s| s.off)).collect();

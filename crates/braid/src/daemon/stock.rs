@@ -65,7 +65,10 @@ mod without {
 
     fn lacking() -> Error {
         Error::Lacking {
-            what: "this braid was built without eBPF, and this kernel has none of that".into(),
+            what:
+                "this braid was built without eBPF, by which a stock kernel has weights and short \
+                   queues"
+                    .into(),
             remedy: "build it with the feature bpf".into(),
         }
     }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use braid_core::Time;
-use braid_mptcp::buffers;
 use serde::{Deserialize, Serialize};
 
 use super::apps::Apps;
@@ -261,7 +260,7 @@ fn topology_spec(context: &Context<'_>, case: &Case) -> TopologySpec {
         .prefix
         .and_then(|(addr, len)| ipnet::IpNet::new(addr, len).ok());
     spec.mtu = network.mtu;
-    spec.tcp_rmem = case.tcp_rmem.unwrap_or_else(buffers::to_receive);
+    spec.tcp_rmem = case.receive_buffers();
     spec.tcp_wmem = case.tcp_wmem;
     spec.ports = context.options.ports;
     let cc = context.controls.of_case(case);

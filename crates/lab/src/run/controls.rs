@@ -2,6 +2,7 @@
 //! and what stands in for them as eBPF programs where it lacks them.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 #[cfg(feature = "bpf")]
 use braid_mptcp::bpf;
@@ -21,8 +22,8 @@ pub(super) struct Controls {
     ours: BTreeMap<String, bpf::Registered>,
     #[cfg(not(feature = "bpf"))]
     ours: BTreeMap<String, std::convert::Infallible>,
-    /// Why what waits on subflows is not bounded here.
-    unbounded: Option<String>,
+    /// Why what waits on subflows is not bounded here, once it has been asked.
+    unbounded: OnceLock<Option<String>>,
 }
 
 impl Controls {
@@ -30,7 +31,7 @@ impl Controls {
         Self {
             support,
             ours: BTreeMap::new(),
-            unbounded: unbounded(),
+            unbounded: OnceLock::new(),
         }
     }
 
@@ -38,7 +39,7 @@ impl Controls {
     /// to have short queues.
     pub(super) fn long_queues(&self, case: &Case) -> Option<&str> {
         let wanted = case.engine == Engine::Mptcp && case.short_queues && !self.stands_in(case);
-        self.unbounded.as_deref().filter(|_| wanted)
+        wanted.then(|| self.unbounded.get_or_init(unbounded).as_deref())?
     }
 
     /// Sees to it that there is a congestion control `name`.

@@ -11,7 +11,7 @@ use braid_core::api::{
     AccessChange, Connections, Counters, Event, EventKind, Events, Expected, Priorities, Role,
     SchedulerChange, Weights,
 };
-use braid_mptcp::{buffers, weights};
+use braid_mptcp::weights;
 use indexmap::IndexMap as Map;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ impl Ends {
             .collect();
         // What the namespaces have been given.
         let buffers = json!({
-            "tcp_rmem": case.tcp_rmem.unwrap_or_else(buffers::to_receive),
+            "tcp_rmem": case.receive_buffers(),
             "tcp_wmem": case.tcp_wmem,
             "short_queues": case.short_queues,
         });

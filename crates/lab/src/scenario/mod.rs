@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use braid_core::api::{Acks, Lane, WrrMode};
 use braid_core::{AccessKind, Rate};
+use braid_mptcp::buffers;
 use braid_radio::model::wifi::WifiSpec;
 use braid_radio::model::{LinkChange, LinkSpec, RateSpec};
 use indexmap::IndexMap;
@@ -272,6 +273,13 @@ pub struct Case {
     /// Capacity of an ideal single path, to be shown beside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ideal: Option<RateSpec>,
+}
+
+impl Case {
+    /// Receive buffers of TCP sockets on the kernel that runs here.
+    pub fn receive_buffers(&self) -> [u32; 3] {
+        self.tcp_rmem.unwrap_or_else(buffers::to_receive)
+    }
 }
 
 /// What a device expects of its accesses: what they carry, times a factor and an error.

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, ProgramMut};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
 
-use super::{Algorithm, Aligned, Coupled, NAME_MAX, lacking, prepared, refused, require};
+use super::{Algorithm, Aligned, Coupled, NAME_MAX, constant, lacking, prepared, refused, require};
 use crate::error::{Error, Result};
 
 /// Attached to a cgroup until this is dropped. Sockets keep what they have got.
@@ -18,11 +18,15 @@ pub struct Attached {
 }
 
 impl Attached {
-    pub(super) fn new(object: Object, link: Link) -> Self {
-        Self {
+    /// The one program of `object`, for the moments of the sockets of `group`.
+    pub(super) fn to(group: &File, object: Object, attempted: &str) -> Result<Self> {
+        let link = program(&object, attempted)?
+            .attach_cgroup(group.as_raw_fd())
+            .map_err(|e| refused(attempted, &e))?;
+        Ok(Self {
             _object: object,
             _link: link,
-        }
+        })
     }
 }
 
@@ -39,7 +43,10 @@ pub fn use_mptcp(path: &Path) -> Result<Attached> {
     let link = program(&object, &attempted)?
         .attach()
         .map_err(|e| protocol_refused(&e))?;
-    Ok(Attached::new(object, link))
+    Ok(Attached {
+        _object: object,
+        _link: link,
+    })
 }
 
 /// Whether [`use_mptcp`] can work here: its program is loaded and attached for
@@ -65,10 +72,7 @@ pub fn use_congestion_control(path: &Path, name: &str) -> Result<Attached> {
     let attempted = format!("give the cgroup {} {name}", path.display());
     let group = open(path, &attempted)?;
     let object = load_congestion(name, &attempted)?;
-    let link = program(&object, &attempted)?
-        .attach_cgroup(group.as_raw_fd())
-        .map_err(|e| refused(&attempted, &e))?;
-    Ok(Attached::new(object, link))
+    Attached::to(&group, object, &attempted)
 }
 
 /// Whether [`use_congestion_control`] can work here: its program is loaded, and
@@ -125,24 +129,6 @@ fn load_congestion(name: &str, attempted: &str) -> Result<Object> {
     value[..name.len()].copy_from_slice(name.as_bytes());
     constant(&mut object, ".rodata", &value, attempted)?;
     object.load().map_err(|e| refused(attempted, &e))
-}
-
-/// Tells `object` a constant before it is loaded: the content of the section that ends in
-/// `section`.
-pub(super) fn constant(
-    object: &mut OpenObject,
-    section: &str,
-    content: &[u8],
-    attempted: &str,
-) -> Result<()> {
-    let mut maps = object.maps_mut();
-    let mut found = maps.find(|m| m.name().to_str().is_some_and(|n| n.ends_with(section)));
-    let value = found.as_mut().and_then(|m| m.initial_value_mut());
-    let field = value.and_then(|v| v.get_mut(..content.len()));
-    let field = field
-        .ok_or_else(|| Error::answer(attempted, format!("the object has no room in {section}")))?;
-    field.copy_from_slice(content);
-    Ok(())
 }
 
 /// The one program of `object`.

@@ -153,11 +153,10 @@ fn load(algorithm: Algorithm, name: &str, constants: &[Constant]) -> Result<(Obj
     let attempted = format!("register congestion control {name}");
     require()?;
     let mut object = prepared(algorithm.object(), &attempted)?;
+    for (section, content) in constants {
+        constant(&mut object, section, content, &attempted)?;
+    }
     for mut map in object.maps_mut() {
-        if let Some((_, content)) = constants.iter().find(|(section, _)| map.name() == *section) {
-            let value = map.initial_value_mut().unwrap_or_default();
-            value[..content.len()].copy_from_slice(content);
-        }
         if map.map_type() == MapType::StructOps {
             let value = map.initial_value_mut().unwrap_or_default();
             rename(value, name).ok_or_else(|| Error::Answer {
@@ -186,6 +185,19 @@ fn prepared(object: &[u8], attempted: &str) -> Result<OpenObject> {
     ObjectBuilder::default()
         .open_memory(object)
         .map_err(|e| refused(attempted, &e))
+}
+
+/// Tells `object` a constant before it is loaded: the content of the section that ends in
+/// `section`.
+fn constant(object: &mut OpenObject, section: &str, content: &[u8], attempted: &str) -> Result<()> {
+    let mut maps = object.maps_mut();
+    let mut found = maps.find(|m| m.name().to_str().is_some_and(|n| n.ends_with(section)));
+    let value = found.as_mut().and_then(|m| m.initial_value_mut());
+    let field = value.and_then(|v| v.get_mut(..content.len()));
+    let field = field
+        .ok_or_else(|| Error::answer(attempted, format!("the object has no room in {section}")))?;
+    field.copy_from_slice(content);
+    Ok(())
 }
 
 /// Why libbpf refused.

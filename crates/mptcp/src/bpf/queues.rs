@@ -1,12 +1,10 @@
 //! Short queues in front of subflows: `bpf/queues.bpf.c`.
 
-use std::os::fd::AsRawFd;
-
 use libbpf_rs::Object;
 
-use super::group::{Attached, constant, open, program};
+use super::group::{Attached, open};
 use super::pins::cookie;
-use super::{Aligned, lacking, prepared, refused};
+use super::{Aligned, constant, lacking, prepared, refused};
 use crate::cgroup;
 use crate::error::{Error, Result};
 
@@ -20,11 +18,7 @@ use crate::error::{Error, Result};
 /// the kernel said.
 pub fn bound_queues() -> Result<Attached> {
     let group = open(&cgroup::top()?, ATTEMPTED)?;
-    let object = load()?;
-    let link = program(&object, ATTEMPTED)?
-        .attach_cgroup(group.as_raw_fd())
-        .map_err(|e| refused(ATTEMPTED, &e))?;
-    Ok(Attached::new(object, link))
+    Attached::to(&group, load()?, ATTEMPTED)
 }
 
 /// Whether [`bound_queues`] can work here: its program is loaded, and taken away again.
