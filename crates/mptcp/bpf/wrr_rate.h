@@ -51,6 +51,12 @@ struct wrr_sight {
 /* How long a queue takes to drain, about. */
 #define WRR_DRAIN_US	160000ULL
 
+/* @a * @b / @c without going beyond 64 bits, for any @a where @b * @c does not. */
+WRR_INLINE __u64 wrr_times(__u64 a, __u64 b, __u64 c)
+{
+	return a / c * b + a % c * b / c;
+}
+
 /* A step, every WRR_TICK or more.
  *
  * Doubled until a path has been full, and again where that is far above; near it up
@@ -85,7 +91,7 @@ WRR_INLINE void wrr_step(struct wrr_search *s, enum wrr_seen seen,
 		s->good = carried > rate / 2 ? carried : rate / 2;
 		if (queue_us < WRR_DRAIN_US / 32)
 			queue_us = WRR_DRAIN_US / 32;
-		wanted = s->good / (WRR_DRAIN_US + queue_us) * WRR_DRAIN_US;
+		wanted = wrr_times(s->good, WRR_DRAIN_US, WRR_DRAIN_US + queue_us);
 		/* what was carried is measured high where ACKs come in trains */
 		if (wanted > rate - rate / 32)
 			wanted = rate - rate / 32;
@@ -105,8 +111,8 @@ WRR_INLINE void wrr_step(struct wrr_search *s, enum wrr_seen seen,
 	} else {
 		ticks = at->since * 16 / WRR_TICK;
 		ticks = ticks < 16 ? 16 : ticks > 128 ? 128 : ticks;
-		rate += (rate / 1024 + (rate > s->good ? (rate - s->good) / 32 : 0)) / 16 *
-			ticks;
+		rate += (rate / 1024 + (rate > s->good ? (rate - s->good) / 32 : 0)) *
+			ticks / 16;
 	}
 	s->rate = rate < WRR_UNIT_MAX ? rate : WRR_UNIT_MAX;
 }

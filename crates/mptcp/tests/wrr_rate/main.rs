@@ -120,6 +120,8 @@ impl Search {
 /// A path behind the search: what does not fit through it queues, up to 60 ms.
 struct Path1 {
     capacity: f64,
+    /// The unit of the rate, of which a byte a second has so many: R, or a path's own.
+    unit: f64,
     queue_us: f64,
     /// Of the last ticks, so that a queue is seen as late as in real life.
     seen: [f64; 4],
@@ -132,6 +134,7 @@ impl Path1 {
     fn new(capacity: f64) -> Self {
         Self {
             capacity,
+            unit: 65536.0,
             queue_us: 0.0,
             seen: [0.0; 4],
             now: 1_000_000_000,
@@ -143,7 +146,7 @@ impl Path1 {
     fn run(&mut self, rules: &mut Rules, s: &mut Search, ms: u64) -> f64 {
         let mut sum = 0.0;
         for tick in 1..=ms / 10 {
-            let offered = s.rate as f64 / 65536.0;
+            let offered = s.rate as f64 / self.unit;
             let grown = self.queue_us + (offered / self.capacity - 1.0) * 10_000.0;
             self.queue_us = grown.clamp(0.0, 60_000.0);
             self.seen.rotate_left(1);
@@ -155,7 +158,7 @@ impl Path1 {
             } else {
                 offered
             };
-            let carried = rules.one("unit", carried as u64, 1, 0);
+            let carried = (carried * self.unit) as u64;
             let seen = if full { FULL } else { BUSY };
             if tick % self.ticks == 0 {
                 let now = Now {
@@ -196,6 +199,18 @@ proptest! {
             prop_assert!((0.93..1.02).contains(&mean), "{mean} of {capacity}");
             prop_assert!(path.queue_us < 30_000.0, "{} us", path.queue_us);
         }
+    }
+
+    /// A path's own rate is in whole bytes a second, of which slow ones have few.
+    #[test]
+    fn a_path_finds_its_own_capacity_too(capacity in 2e4..1e9f64, below in 2.0..30.0f64) {
+        let Some(mut rules) = Rules::new() else { return Ok(()) };
+        let mut path = Path1::new(capacity);
+        path.unit = 1.0;
+        let mut s = Search { rate: (capacity / below) as u64, good: 0, hold: 0 };
+        path.run(&mut rules, &mut s, 3000);
+        let mean = path.run(&mut rules, &mut s, 3000) / capacity;
+        prop_assert!((0.93..1.02).contains(&mean), "{mean} of {capacity}");
     }
 
     /// A host that pauses makes a path look full and slow: that is made good
