@@ -73,6 +73,7 @@ fn bpf() {
         "protocol",
         "congestion",
         "queues",
+        "unbound",
         "namespaces",
     ] {
         let out = PathBuf::from(variable("OUT_DIR")).join(format!("{name}.bpf.o"));

@@ -38,6 +38,14 @@ static __always_inline __u64 queue_bytes(__u64 rate, __u32 us)
 	return (rate < QUEUE_RATE_MAX ? rate : QUEUE_RATE_MAX) * us / 1000000;
 }
 
+/* Weights by pacing rates bound the queue of @tp. */
+static __always_inline bool bounds_them_itself(const struct tcp_sock *tp)
+{
+	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
+
+	return ops && ops->name[0] == 'w' && ops->name[1] == 'r' && ops->name[2] == 'r';
+}
+
 /* @ctx: what bpf_setsockopt() takes for the socket @tp. */
 static __always_inline void bound_queue(void *ctx, const struct tcp_sock *tp, __u64 bytes)
 {

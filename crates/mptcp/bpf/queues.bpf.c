@@ -13,27 +13,16 @@ char _license[] SEC("license") = "GPL";
  */
 const volatile __u64 cookie = 0;
 
-/* Weights by pacing rates bound queues by these. */
-static __always_inline bool bounds_them_itself(const struct tcp_sock *tp)
-{
-	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
-
-	return ops && ops->name[0] == 'w' && ops->name[1] == 'r' && ops->name[2] == 'r';
-}
-
 /* The longest round trip of the connection's subflows, us. */
-static __always_inline __u32 slowest(struct sock *sk)
+static __always_inline __u32 slowest(struct mptcp_sock *msk)
 {
-	struct mptcp_sock *msk = connection(sk);
 	struct mptcp_subflow_context *c;
 	struct list_head *at;
 	__u32 most = 0;
 	int i;
 
-	if (!msk)
-		return 0;
 	for_each_subflow(msk, at, c, i) {
-		struct tcp_sock *tp = sibling(sk, c);
+		struct tcp_sock *tp = carrying(c);
 
 		if (tp && !is_backup(c) && tp->srtt_us >> 3 > most)
 			most = tp->srtt_us >> 3;
@@ -55,13 +44,33 @@ static __always_inline __u64 rate_of(const struct tcp_sock *tp)
 	return delivered < pacing ? delivered : pacing;
 }
 
+/* What may wait on @tp, in bytes. */
+static __always_inline __u64 bound(const struct tcp_sock *tp, struct mptcp_sock *msk)
+{
+	__u64 acked = tp->bytes_acked, window = (__u64)tp->snd_cwnd * tp->mss_cache, bytes;
+	__u64 now = tp->notsent_lowat;
+
+	bytes = queue_bytes(rate_of(tp), queue_time(tp->srtt_us >> 3, slowest(msk)));
+	/* a shaper lets the burst after a pause through at any rate */
+	if (now <= QUEUE_MAX && bytes > now + now / 2)
+		bytes = now + now / 2;
+	/* What an application writes next goes out at once as far as the window allows:
+	 * no ACK is under way that would ask for more.
+	 */
+	if (bytes < window && tp->write_seq == tp->snd_nxt && msk->write_seq == msk->snd_nxt)
+		bytes = window;
+	/* the first round trips may show any rate */
+	return bytes < acked ? bytes : acked;
+}
+
 SEC("sockops")
 int queues(struct bpf_sock_ops *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
-	__u64 bytes = 0, acked;
+	struct mptcp_sock *msk;
 	struct tcp_sock *tp;
 	__u32 op = ctx->op;
+	__u64 bytes = 0;
 
 	if (op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB &&
 	    op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB && op != BPF_SOCK_OPS_RTT_CB)
@@ -69,19 +78,20 @@ int queues(struct bpf_sock_ops *ctx)
 	if (!sk || bpf_get_netns_cookie(ctx) != cookie)
 		return 1;
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp || !tp->is_mptcp || bounds_them_itself(tp))
+	if (!tp || !tp->is_mptcp)
 		return 1;
-	if (op == BPF_SOCK_OPS_RTT_CB) {
-		bytes = queue_bytes(rate_of(tp), queue_time(tp->srtt_us >> 3,
-							    slowest((struct sock *)tp)));
-		/* the first round trips may show any rate */
-		acked = tp->bytes_acked;
-		if (bytes > acked)
-			bytes = acked;
-	} else {
-		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags |
-						       BPF_SOCK_OPS_RTT_CB_FLAG);
-	}
+	/* One that is not looked at again would keep the least bound for ever. One whose
+	 * congestion control bounds it may get another.
+	 */
+	if (op != BPF_SOCK_OPS_RTT_CB &&
+	    bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags |
+						   BPF_SOCK_OPS_RTT_CB_FLAG))
+		return 1;
+	if (bounds_them_itself(tp))
+		return 1;
+	msk = connection((struct sock *)tp);
+	if (op == BPF_SOCK_OPS_RTT_CB && msk)
+		bytes = bound(tp, msk);
 	bound_queue(ctx, tp, bytes);
 	return 1;
 }

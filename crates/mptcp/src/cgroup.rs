@@ -34,14 +34,14 @@ fn visible() -> Result<[PathBuf; 2]> {
     let groups = read("/proc/self/cgroup")?;
     folders(&mounts, &groups).ok_or_else(|| Error::Lacking {
         what: "no hierarchy of cgroups of version 2 is mounted".into(),
-        remedy: "mount one: mount -t cgroup2 none /sys/fs/cgroup".into(),
+        remedy: "mount one: mkdir /run/cgroup2; mount -t cgroup2 none /run/cgroup2".into(),
     })
 }
 
 /// From `/proc/self/mountinfo` and `/proc/self/cgroup`: [`top`], and what of it is [`own`].
 fn folders(mounts: &str, groups: &str) -> Option<[PathBuf; 2]> {
     let group = groups.lines().find_map(|l| l.strip_prefix("0::"))?;
-    mounts.lines().find_map(|line| {
+    let all = mounts.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         if after.split(' ').next() != Some("cgroup2") {
             return None;
@@ -49,10 +49,13 @@ fn folders(mounts: &str, groups: &str) -> Option<[PathBuf; 2]> {
         let mut fields = before.split(' ').skip(3);
         let (root, point) = (unescape(fields.next()?), unescape(fields.next()?));
         // Only what is below the root of the mount can be seen in it.
-        let below = Path::new(group).strip_prefix(root).ok()?;
+        let below = Path::new(group).strip_prefix(&root).ok()?;
         let own = Path::new(&point).join(below);
-        Some([point.into(), own])
-    })
+        Some((root.len(), [PathBuf::from(point), own]))
+    });
+    // Of several the one that shows most.
+    all.min_by_key(|(root, _)| *root)
+        .map(|(_, folders)| folders)
 }
 
 /// Space, tab, newline and backslash stand as octal numbers in mountinfo.
@@ -188,6 +191,9 @@ mod tests {
         let part = "30 24 0:26 /docker/4f /cg\\040roup rw - cgroup2 cgroup rw\n";
         assert_eq!(folder(part, "0::/docker/4f/x\n").unwrap(), "/cg roup/x");
         assert_eq!(folder(part, own), None);
+        // A part that is to be seen elsewhere too, and first.
+        let twice = format!("{}{UNIFIED}", part.replace("/docker/4f", "/user.slice"));
+        assert_eq!(top(&twice, own).unwrap(), Path::new("/sys/fs/cgroup"));
         assert_eq!(folder("", own), None);
         assert_eq!(folder(UNIFIED, "3:cpu:/\n"), None);
     }

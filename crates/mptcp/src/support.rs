@@ -4,9 +4,12 @@
 //! that of the calling thread.
 
 use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::sockopt;
 
 /// What this kernel offers in the calling thread's network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +132,25 @@ pub fn set_sysctl(name: &str, value: &str) -> Result<()> {
 
 fn sysctl_path(name: &str) -> std::path::PathBuf {
     Path::new("/proc/sys").join(name.replace('.', "/"))
+}
+
+/// The number of the calling thread's network namespace, which the kernel gives to no other
+/// before the next boot (`SO_NETNS_COOKIE`).
+///
+/// # Errors
+/// No descriptors left, or a kernel before 5.14.
+pub fn namespace_cookie() -> Result<u64> {
+    let attempted = "tell this network namespace from others";
+    let socket = UnixDatagram::unbound().map_err(|e| Error::io(attempted, e))?;
+    let mut cookie = [0; 8];
+    sockopt::get(
+        socket.as_fd(),
+        libc::SOL_SOCKET,
+        libc::SO_NETNS_COOKIE,
+        &mut cookie,
+    )
+    .map_err(|e| Error::io(attempted, e))?;
+    Ok(u64::from_ne_bytes(cookie))
 }
 
 pub(crate) fn no_mptcp() -> Error {

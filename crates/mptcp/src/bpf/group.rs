@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, Object, ProgramMut};
 
 use super::{Algorithm, Aligned, Coupled, NAME_MAX, constant, lacking, prepared, refused, require};
 use crate::error::{Error, Result};
@@ -22,7 +22,15 @@ impl Attached {
     pub(super) fn to(group: &File, object: Object, attempted: &str) -> Result<Self> {
         let link = program(&object, attempted)?
             .attach_cgroup(group.as_raw_fd())
-            .map_err(|e| refused(attempted, &e))?;
+            .map_err(|e| match e.kind() {
+                // What may be loaded may be attached, but for what stands in its way.
+                ErrorKind::PermissionDenied => Error::answer(
+                    attempted,
+                    "another program is attached to this cgroup, or to one that holds it, and \
+                     lets no others be: bpftool cgroup tree shows it",
+                ),
+                _ => refused(attempted, &e),
+            })?;
         Ok(Self {
             _object: object,
             _link: link,

@@ -21,9 +21,17 @@ const OLDEST: (u32, u32) = (6, 4);
 /// # Errors
 /// [`Error::Lacking`], with what is missing and the way out.
 pub fn require() -> Result<()> {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    check_release(release.trim())?;
+    check_release(release().trim())?;
     require_programs()
+}
+
+/// Whether this kernel is one for which the programs were written.
+pub(super) fn is_recent() -> bool {
+    check_release(release().trim()).is_ok()
+}
+
+fn release() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default()
 }
 
 /// Whether programs that are no congestion controls can be loaded here.

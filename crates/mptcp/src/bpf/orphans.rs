@@ -16,9 +16,10 @@ use std::path::{Path, PathBuf};
 use libbpf_rs::{Object, ProgramInput};
 
 use super::group::program;
-use super::pins::{OWN, SYSTEM, cookie, is_bpffs, remove};
+use super::pins::{OWN, SYSTEM, is_bpffs, remove};
 use super::{Aligned, prepared, refused};
 use crate::error::{Error, Result};
+use crate::support::namespace_cookie;
 
 /// Kernels put these into every bpffs (`CONFIG_BPF_PRELOAD`).
 const THE_KERNELS: [&str; 2] = ["maps.debug", "progs.debug"];
@@ -73,7 +74,7 @@ pub fn orphans() -> Result<Vec<Orphan>> {
 
 /// Of directories with the cookies of their network namespaces.
 fn of(mut all: Vec<(PathBuf, u64)>) -> Result<Vec<Orphan>> {
-    let own = cookie()?;
+    let own = namespace_cookie()?;
     all.retain(|(_, cookie)| *cookie != own);
     if all.is_empty() {
         return Ok(vec![]);
@@ -176,7 +177,7 @@ mod tests {
     fn namespace() -> Option<(u64, UdpSocket)> {
         let made = std::thread::spawn(|| {
             nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).ok()?;
-            Some((cookie().ok()?, UdpSocket::bind("0.0.0.0:0").ok()?))
+            Some((namespace_cookie().ok()?, UdpSocket::bind("0.0.0.0:0").ok()?))
         });
         made.join().unwrap()
     }
@@ -187,7 +188,10 @@ mod tests {
             Ok(ring) => ring,
             Err(e) => return println!("skipped: {e}"),
         };
-        assert!(ring.has(cookie().unwrap()).unwrap(), "our own lives");
+        assert!(
+            ring.has(namespace_cookie().unwrap()).unwrap(),
+            "our own lives"
+        );
         assert!(!ring.has(u64::MAX).unwrap(), "one that never was");
         let Some((cookie, socket)) = namespace() else {
             return println!("skipped: no network namespace can be made");

@@ -7,10 +7,9 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -18,7 +17,7 @@ use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::sockopt;
+use crate::support::namespace_cookie;
 
 /// Where distributions mount a bpffs.
 pub(super) const SYSTEM: &str = "/sys/fs/bpf";
@@ -173,22 +172,7 @@ fn places(owner: &str) -> [PathBuf; 2] {
 }
 
 fn owner(role: &str) -> Result<String> {
-    Ok(format!("{role}-{:x}", cookie()?))
-}
-
-/// Of the calling thread's network namespace.
-pub(super) fn cookie() -> Result<u64> {
-    let attempted = "tell this network namespace from others";
-    let socket = UnixDatagram::unbound().map_err(|e| Error::io(attempted, e))?;
-    let mut cookie = [0; 8];
-    sockopt::get(
-        socket.as_fd(),
-        libc::SOL_SOCKET,
-        libc::SO_NETNS_COOKIE,
-        &mut cookie,
-    )
-    .map_err(|e| Error::io(attempted, e))?;
-    Ok(u64::from_ne_bytes(cookie))
+    Ok(format!("{role}-{:x}", namespace_cookie()?))
 }
 
 #[cfg(test)]
