@@ -32,14 +32,32 @@ impl Congestion {
 /// # Errors
 /// There is none of that name (the error says which there are), it cannot be
 /// registered, or this user's sockets may not have it.
+#[cfg(feature = "report")]
 pub(crate) fn resolve(name: &str) -> Result<Congestion> {
+    find(name, None)
+}
+
+/// As [`resolve`], for the default of a network namespace: plain TCP gets `plain` where
+/// `name` is one of Braid's.
+///
+/// # Errors
+/// As [`resolve`].
+pub(crate) fn resolve_default(name: &str, plain: &str) -> Result<Congestion> {
+    find(name, Some(plain))
+}
+
+#[cfg_attr(not(feature = "bpf"), expect(unused_variables))]
+fn find(name: &str, plain: Option<&str>) -> Result<Congestion> {
     let support = Support::detect();
     let known = support.require_congestion_control(name);
     #[cfg(feature = "bpf")]
     if let (Err(_), Some(coupled)) = (&known, braid_mptcp::bpf::Coupled::named(name)) {
         // Of this process's own, so that they end without looking at each other.
         let own = format!("{name}_{:x}", std::process::id());
-        let registered = braid_mptcp::bpf::register(coupled, &own)?;
+        let registered = match plain {
+            Some(plain) => braid_mptcp::bpf::register_default(coupled, &own, plain)?,
+            None => braid_mptcp::bpf::register(coupled, &own)?,
+        };
         return Ok(Congestion {
             name: own,
             registered: Some(registered),

@@ -10,6 +10,8 @@ char _license[] SEC("license") = "GPL";
 SEC("struct_ops")
 void HOOK(balia_init, struct sock *sk)
 {
+	if (!divides(sk))
+		return;
 	begin(sk);
 }
 

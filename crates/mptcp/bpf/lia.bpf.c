@@ -8,6 +8,8 @@ char _license[] SEC("license") = "GPL";
 SEC("struct_ops")
 void HOOK(lia_init, struct sock *sk)
 {
+	if (!divides(sk))
+		return;
 	begin(sk);
 }
 

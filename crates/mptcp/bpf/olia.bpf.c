@@ -33,6 +33,8 @@ void HOOK(olia_init, struct sock *sk)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct olia *ca = ca_priv(sk);
 
+	if (!divides(sk))
+		return;
 	begin(sk);
 	ca->loss = tp->bytes_acked;
 	ca->loss_before = tp->bytes_acked;

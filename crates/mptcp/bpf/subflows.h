@@ -18,6 +18,20 @@ static __always_inline void *ca_priv(struct sock *sk)
 	return ((struct inet_connection_sock *)sk)->icsk_ca_priv;
 }
 
+/* What plain TCP is to have in place of the default of a namespace, which divides nothing
+ * where there is one path; empty: plain TCP keeps it. Written before it is loaded.
+ */
+const volatile char plain[16] SEC(".rodata.plain") = "";
+
+/* Whether @sk, which begins, keeps this congestion control. */
+static __always_inline bool divides(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	return tp->is_mptcp || !plain[0] ||
+	       bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)plain, sizeof(plain));
+}
+
 /* The connection of @sk, or NULL for plain TCP. */
 static __always_inline struct mptcp_sock *connection(struct sock *sk)
 {
@@ -50,9 +64,8 @@ static __always_inline bool is_backup(struct mptcp_subflow_context *c)
 	       BPF_CORE_READ_BITFIELD(c, request_bkup);
 }
 
-/* The socket of @c if it carries data under the same algorithm as @sk. */
-static __always_inline struct tcp_sock *sibling(struct sock *sk,
-						struct mptcp_subflow_context *c)
+/* The socket of @c if it carries data. */
+static __always_inline struct tcp_sock *carrying(struct mptcp_subflow_context *c)
 {
 	struct tcp_sock *tp;
 	__u8 state;
@@ -62,9 +75,19 @@ static __always_inline struct tcp_sock *sibling(struct sock *sk,
 		return 0;
 	tp = as_kernel(struct tcp_sock, c->tcp_sock);
 	state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
-	if ((state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT) || !tp->srtt_us ||
-	    tp->inet_conn.icsk_ca_ops !=
-		    ((struct inet_connection_sock *)sk)->icsk_ca_ops)
+	if ((state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT) || !tp->srtt_us)
+		return 0;
+	return tp;
+}
+
+/* The socket of @c if it carries data under the same algorithm as @sk. */
+static __always_inline struct tcp_sock *sibling(struct sock *sk,
+						struct mptcp_subflow_context *c)
+{
+	struct tcp_sock *tp = carrying(c);
+
+	if (!tp || tp->inet_conn.icsk_ca_ops !=
+			   ((struct inet_connection_sock *)sk)->icsk_ca_ops)
 		return 0;
 	return tp;
 }

@@ -45,9 +45,6 @@ static __always_inline struct wrr_connection *find_connection(__u32 token)
 	return bpf_map_lookup_elem(&connections, &token);
 }
 
-/* For plain TCP, written before it is loaded. */
-const volatile char plain[16] SEC(".rodata.plain") = "cubic";
-
 #define FIRST_WINDOW	14600	/* bytes, RFC 6928 */
 #define FIRST_RTT_US	20000	/* where nothing is known of it */
 
@@ -58,9 +55,7 @@ void HOOK(wrr_init, struct sock *sk)
 	struct wrr_path *p = ca_priv(sk);
 	__u32 rtt;
 
-	/* It is the default of a namespace, and divides nothing where there is one path. */
-	if (!tp->is_mptcp &&
-	    !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)plain, sizeof(plain)))
+	if (!divides(sk))
 		return;
 	p->rate = 0;
 	p->share = 0;
@@ -115,7 +110,8 @@ struct together {
 	__u32	queue_us;	/* of that path */
 	__u32	weights;
 	__u32	starved;	/* a path has nothing to send */
-	__u32	shows_us;	/* how long a change takes to show on those that follow it */
+	__u32	shows_us;	/* how long a change takes to show on those that follow it, */
+	__u32	longest_us;	/* and on all */
 	__u32	fastest_us;
 	__u32	slowest_us;
 	/* of the walk */
@@ -172,6 +168,8 @@ static long look_at(__u32 i, struct together *t)
 	if (rtt > t->slowest_us)
 		t->slowest_us = rtt;
 	shows = rtt + p->window_us;
+	if (shows > t->longest_us)
+		t->longest_us = shows;
 	/* what still falls to its share cannot get full by it */
 	if (shows > t->shows_us &&
 	    p->share <= wrr_share(t->rate, weight) / sharers * 33 / 32)
@@ -254,7 +252,7 @@ static __always_inline void together(struct sock *sk, struct mptcp_sock *msk,
 		c->idle = seen == WRR_IDLE;
 		at.carried = carried;
 		at.queue_us = t.queue_us;
-		at.shows = t.shows_us * 1000ULL;
+		at.shows = (t.shows_us ? t.shows_us : t.longest_us) * 1000ULL;
 		wrr_step(&c->search, seen, &at);
 	}
 	/* what was carried at other rates than these says nothing of the shares */

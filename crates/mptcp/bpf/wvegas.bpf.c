@@ -35,6 +35,8 @@ void HOOK(wvegas_init, struct sock *sk)
 {
 	struct wvegas *ca = ca_priv(sk);
 
+	if (!divides(sk))
+		return;
 	ca->rate = 0;
 	ca->base_rtt = 0;
 	ca->alpha = CC_WVEGAS_INITIAL_ALPHA;

@@ -73,7 +73,7 @@ fn shares_are_those_of_the_weights() {
     }
     mesh(&w, 3);
     let name = format!("s{:x}_share", std::process::id() & 0xffff);
-    let mut wrr = Wrr::register_skipping(&name, SKIP).unwrap();
+    let mut wrr = Wrr::register_skipping(&name, "cubic", SKIP).unwrap();
     wrr.set_strict(true).unwrap();
     let rules = weights(&[(1, 1.0), (2, 2.0), (3, 3.0)]);
     wrr.set_weights(&rules, &BTreeMap::new()).unwrap();
@@ -104,6 +104,6 @@ fn connections_come_through() {
         comes_through(&w, port, &name);
     }
     let name = format!("s{:x}_wrr", std::process::id() & 0xffff);
-    let wrr = Wrr::register_skipping(&name, SKIP).unwrap();
+    let wrr = Wrr::register_skipping(&name, "cubic", SKIP).unwrap();
     comes_through(&w, 90, wrr.name());
 }

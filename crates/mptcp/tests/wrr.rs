@@ -7,16 +7,15 @@ use std::net::SocketAddr;
 
 use braid_mptcp::bpf::{self, Wrr};
 use braid_mptcp::diag::Diag;
-use braid_mptcp::{socket, support};
 use ipnet::IpNet;
 use world::mptcp::{
     MESH, connected, connected_to, endpoints_at, mesh, shares, weights, with_subflows,
 };
-use world::{SERVICE6, World, ask, device6, fetch, service};
+use world::{SERVICE6, World, ask, device6, fetch};
 
 fn registered(n: u32) -> Option<Wrr> {
     match bpf::require() {
-        Ok(()) => Some(Wrr::register(&format!("w{:x}_{n}", std::process::id())).unwrap()),
+        Ok(()) => Some(Wrr::register(&format!("w{:x}_{n}", std::process::id()), "cubic").unwrap()),
         Err(e) => {
             println!("skipped: {e}");
             None
@@ -83,38 +82,6 @@ fn weights_go_by_ipv6_as_well() {
     let near = got.iter().zip(wanted).all(|(g, w)| (g - w).abs() < 0.05);
     assert!(near, "{got:?}, not {wanted:?}");
     ask(&mut stream, 0);
-    server.join().unwrap();
-}
-
-/// As the default of a namespace it reaches sockets that it is not meant for.
-#[test]
-fn plain_tcp_keeps_what_the_namespace_had() {
-    let Some(w) = World::new(1) else { return };
-    let registered = w.proxy.run(|| {
-        support::set_sysctl(support::CONGESTION_CONTROL, "reno").unwrap();
-        registered(2)
-    });
-    let Some(wrr) = registered else { return };
-    w.proxy
-        .run(|| support::set_sysctl(support::CONGESTION_CONTROL, wrr.name()).unwrap());
-    let mut diag = w.proxy.run(|| Diag::open().unwrap());
-    let listener = w
-        .proxy
-        .run(|| socket::listen(service(80), true, None).unwrap());
-    let server = w.serve(listener);
-    for (mptcp, expected) in [(false, "reno"), (true, wrr.name())] {
-        let mut stream = w
-            .device
-            .run(|| socket::connect(None, service(80), mptcp, None).unwrap());
-        fetch(&mut stream, 1_000_000);
-        let mine = stream.local_addr().unwrap();
-        let sockets = diag.tcp().unwrap();
-        let far = sockets.iter().find(|s| s.remote == mine).unwrap();
-        assert_eq!(far.congestion_control, expected);
-        if mptcp {
-            ask(&mut stream, 0);
-        }
-    }
     server.join().unwrap();
 }
 

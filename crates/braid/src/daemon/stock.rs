@@ -2,9 +2,9 @@
 //! short queues ([`braid_mptcp::bpf::bound_queues`]).
 
 #[cfg(feature = "bpf")]
-pub(super) use braid_mptcp::bpf::{Attached, NOTE_MAX, Pins, Wrr, bound_queues, notes, orphans};
+pub(super) use braid_mptcp::bpf::{NOTE_MAX, Pins, ShortQueues, Wrr, bound_queues, notes, orphans};
 #[cfg(not(feature = "bpf"))]
-pub(super) use without::{Attached, NOTE_MAX, Pins, Wrr, bound_queues, notes, orphans};
+pub(super) use without::{NOTE_MAX, Pins, ShortQueues, Wrr, bound_queues, notes, orphans};
 
 /// Without eBPF there is nothing of it.
 #[cfg(not(feature = "bpf"))]
@@ -17,9 +17,9 @@ mod without {
 
     pub(in super::super) const NOTE_MAX: usize = 0;
 
-    pub(in super::super) enum Attached {}
+    pub(in super::super) enum ShortQueues {}
 
-    pub(in super::super) fn bound_queues() -> Result<Attached> {
+    pub(in super::super) fn bound_queues() -> Result<ShortQueues> {
         Err(lacking())
     }
 
@@ -74,7 +74,7 @@ mod without {
     }
 
     impl Wrr {
-        pub(in super::super) fn register(_: &str) -> Result<Self> {
+        pub(in super::super) fn register(_: &str, _: &str) -> Result<Self> {
             Err(lacking())
         }
 

@@ -36,7 +36,7 @@ pub use group::{
 pub use lacking::require;
 pub use orphans::{Orphan, orphans};
 pub use pins::Pins;
-pub use queues::{bound_queues, can_bound_queues};
+pub use queues::{ShortQueues, bound_queues, can_bound_queues};
 pub use wrr::{NOTE_MAX, Wrr, notes};
 
 /// Names of congestion controls are no longer than this (`TCP_CA_NAME_MAX`
@@ -123,6 +123,16 @@ pub fn register(algorithm: Coupled, name: &str) -> Result<Registered> {
     register_skipping(algorithm, name, Skip::NONE)
 }
 
+/// [`register`] as what is to be the default of a network namespace: plain TCP, which it
+/// reaches as well, gets `plain` in its place.
+///
+/// # Errors
+/// As [`register`].
+pub fn register_default(algorithm: Coupled, name: &str, plain_tcp: &str) -> Result<Registered> {
+    let constants = [plain(plain_tcp)];
+    load(Algorithm::Coupled(algorithm), name, &constants).map(|(_, registered)| registered)
+}
+
 /// [`register`] with hooks skipped as some kernels do, for tests.
 ///
 /// # Errors
@@ -148,6 +158,13 @@ impl Skip {
 
 /// What a program is told before it is loaded: a section and its content.
 type Constant = (&'static str, Vec<u8>);
+
+/// What plain TCP is given instead. No name of the kernel's is longer.
+fn plain(name: &str) -> Constant {
+    let mut name: Vec<u8> = name.bytes().take(NAME_MAX).collect();
+    name.resize(NAME_MAX + 1, 0);
+    (".rodata.plain", name)
+}
 
 fn load(algorithm: Algorithm, name: &str, constants: &[Constant]) -> Result<(Object, Registered)> {
     let attempted = format!("register congestion control {name}");

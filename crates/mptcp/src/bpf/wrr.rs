@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use ipnet::IpNet;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use super::{Algorithm, Constant, NAME_MAX, Pins, Registered, Skip, load};
+use super::{Algorithm, Pins, Registered, Skip, load};
 use crate::error::{Error, Result};
-use crate::support;
 use crate::weights::{ACCESSES, Rule, whole};
 
 pub use pinned::notes;
@@ -48,13 +47,13 @@ pub struct Wrr {
 }
 
 impl Wrr {
-    /// Registers it under `name` (see [`super::register`]), work-conserving and
+    /// Registers it under `name` (see [`super::register_default`]), work-conserving and
     /// with equal weights.
     ///
     /// # Errors
     /// As [`super::register`].
-    pub fn register(name: &str) -> Result<Self> {
-        Self::register_skipping(name, Skip::NONE)
+    pub fn register(name: &str, plain: &str) -> Result<Self> {
+        Self::register_skipping(name, plain, Skip::NONE)
     }
 
     /// [`Self::register`] with hooks skipped as some kernels do, for tests.
@@ -62,8 +61,8 @@ impl Wrr {
     /// # Errors
     /// As [`super::register`].
     #[doc(hidden)]
-    pub fn register_skipping(name: &str, skip: Skip) -> Result<Self> {
-        let constants = [skip.constant(), plain()];
+    pub fn register_skipping(name: &str, plain: &str, skip: Skip) -> Result<Self> {
+        let constants = [skip.constant(), super::plain(plain)];
         let (object, registered) = load(Algorithm::Wrr, name, &constants)?;
         let map = |wanted: &str| {
             let found = object.maps().find(|m| m.name() == wanted);
@@ -170,15 +169,6 @@ impl Wrr {
             .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY)
             .map_err(|e| Error::answer(format!("set up {}", self.registered.name()), e))
     }
-}
-
-/// What plain TCP is given instead: the default of the namespace until now.
-fn plain() -> Constant {
-    let now = support::sysctl(support::CONGESTION_CONTROL);
-    let kernels = now.filter(|n| !n.starts_with(OPS) && n.len() <= NAME_MAX);
-    let mut name = kernels.unwrap_or_else(|| "cubic".into()).into_bytes();
-    name.resize(NAME_MAX + 1, 0);
-    (".rodata.plain", name)
 }
 
 fn bytes([weight, access]: Weight) -> [u8; 4] {
