@@ -318,6 +318,19 @@ fn scheduler_and_weights_are_set() {
         put("/v1/weights", "{\"wifi\": 1}").1,
         "{\"nr\":2.5,\"wifi\":1.0}"
     );
+    // What is refused for one part changes nothing of the others.
+    let before = put("/v1/scheduler", "{}").1;
+    let (status, answer) = put(
+        "/v1/scheduler",
+        "{\"name\": \"default\", \"penalise\": true}",
+    );
+    if status != 200 {
+        assert!(
+            status == 501 && answer.contains("penalise"),
+            "{status} {answer}"
+        );
+        assert_eq!(put("/v1/scheduler", "{}").1, before);
+    }
     if let Some(text) = w.proxy.run(|| support::sysctl("net.mptcp.weights")) {
         assert_eq!(text.matches(';').count(), 1, "{text}");
     }

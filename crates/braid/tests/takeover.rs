@@ -13,6 +13,7 @@ use std::net::{IpAddr, UdpSocket};
 use braid_core::api::{AccessState, EventKind, Status};
 use braid_mptcp::manage::probe::{self, Kind, Probe};
 use braid_mptcp::pm::{Endpoint, EndpointFlags, PathManager};
+use braid_mptcp::{buffers, support};
 use daemon::Daemon;
 use nix::sys::signal::Signal;
 use traffic::{DEVICE, PROXY, Traffic, addresses, endpoints, is_over, runs_on};
@@ -105,6 +106,36 @@ fn what_requests_changed_outlives_a_killed_daemon() {
     device.becomes("wifi", AccessState::Active);
     assert_eq!(device.end(Signal::SIGTERM), Some(0));
     assert!(!kept());
+}
+
+#[test]
+fn what_the_namespace_had_is_given_back_after_a_kill_too() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let set = |name: &str, value: &str| {
+        w.device.run(|| support::set_sysctl(name, value).unwrap());
+    };
+    set(support::CONGESTION_CONTROL, "reno");
+    set(buffers::RECEIVE, "4096 100000 200000");
+    let had = || {
+        w.device.run(|| {
+            let names = [support::CONGESTION_CONTROL, buffers::RECEIVE, buffers::SEND];
+            let limits = PathManager::open().unwrap().limits().unwrap();
+            (names.map(support::sysctl), limits)
+        })
+    };
+    let before = had();
+    // Where eBPF may not be loaded this stays as it was.
+    let config = format!("scheduler = {{ cc = \"lia\" }}\n{DEVICE}");
+    for _ in 0..2 {
+        let mut device = Daemon::start(&w.device, t.path(), "up", &config);
+        assert_ne!(had(), before);
+        assert_eq!(device.end(Signal::SIGKILL), None);
+        assert_ne!(had(), before);
+    }
+    let mut device = Daemon::start(&w.device, t.path(), "up", &config);
+    assert_eq!(device.end(Signal::SIGTERM), Some(0));
+    assert_eq!(had(), before);
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! What an end sets up in its namespace, changes on request, and takes away again.
 
 mod congestion;
+mod schedule;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use braid_core::api::{Engine as Kind, PathLimits, Role, SchedulerChange, WrrMode};
+use braid_core::api::{Engine as Kind, PathLimits, Role};
 use braid_mptcp::buffers;
 use braid_mptcp::pm::{Limits, PathManager};
 use braid_mptcp::support::{self, Support};
@@ -13,6 +14,7 @@ use braid_mptcp::weights::{self, Rule};
 
 use super::DaemonError;
 use super::announce::Announced;
+use super::before::Before;
 use super::config::{Buffers, Config};
 use super::keep::{self, DEFAULT, Kept, Left, Note};
 use super::stock::{self, Wrr};
@@ -23,10 +25,9 @@ pub(super) struct Engine {
     role: Role,
     pm: Option<PathManager>,
     announced: Announced,
-    limits_before: Option<Limits>,
-    sysctls_before: Vec<(&'static str, String)>,
+    before: Before,
     /// What keeps the queues of subflows short.
-    queues: Option<stock::Attached>,
+    queues: Option<stock::ShortQueues>,
     /// Weighted round robin, where the kernel has none of its own.
     wrr: Option<Wrr>,
     /// Its sysctl has the congestion control that it took the place of.
@@ -47,13 +48,12 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Sets up what `config` asks for in the calling thread's namespace.
-    pub(super) fn set_up(config: &Config, role: Role) -> Result<Self, DaemonError> {
+    pub(super) fn set_up(config: &Config, role: Role, before: Before) -> Result<Self, DaemonError> {
         let mut engine = Self {
             role,
             pm: None,
             announced: Announced::default(),
-            limits_before: None,
-            sysctls_before: Vec::new(),
+            before,
             queues: None,
             wrr: None,
             rr: false,
@@ -80,7 +80,7 @@ impl Engine {
         match keep::left(self.role, self.pin) {
             Left::Whole(left) => {
                 let (wrr, note) = *left;
-                self.sysctls_before.push((DEFAULT, note.before));
+                self.before.remember(DEFAULT, note.before);
                 support::set_sysctl(DEFAULT, wrr.name())?;
                 self.rr = note.rr;
                 self.wrr = Some(wrr);
@@ -92,9 +92,10 @@ impl Engine {
                 self.note(format!(
                     "what a killed daemon left is not used, connections keep what they have: {why}"
                 ));
-                keep::restore(Some(known.as_ref()))
+                let known = known.as_ref().map(|n| n.before.as_str());
+                keep::restore(known.or(self.before.of(DEFAULT)), true)
             }
-            Left::Nothing => keep::restore(None),
+            Left::Nothing => keep::restore(self.before.of(DEFAULT), false),
         }
     }
 
@@ -131,8 +132,7 @@ impl Engine {
     }
 
     fn written(&self) -> Option<Vec<u8>> {
-        let before = self.sysctls_before.iter().find(|(n, _)| *n == DEFAULT);
-        let before = before.map(|(_, b)| b.clone());
+        let before = self.before.of(DEFAULT).map(str::to_owned);
         let note = Note {
             before: before.or_else(|| support::sysctl(DEFAULT))?,
             rr: self.rr,
@@ -160,7 +160,7 @@ impl Engine {
             None => {}
         }
         let mut pm = PathManager::open()?;
-        self.limits_before = Some(pm.limits()?);
+        self.before.remember_limits(pm.limits()?);
         pm.set_limits(Limits::MAX)?;
         self.pm = Some(pm);
         Ok(())
@@ -193,8 +193,7 @@ impl Engine {
             (buffers::SEND, wanted.tcp_wmem),
         ] {
             let now = support::sysctl(name).unwrap_or_default();
-            let before = self.sysctls_before.iter().find(|(n, _)| *n == name);
-            let before = before.map_or_else(|| now.clone(), |(_, b)| b.clone());
+            let before = self.before.of(name).unwrap_or(&now).to_owned();
             let raised = buffers::raised(&before, least).filter(|_| wanted.manage);
             let value = raised.unwrap_or(before);
             if value != now {
@@ -220,74 +219,10 @@ impl Engine {
     }
 
     fn set_sysctl(&mut self, name: &'static str, value: &str) -> Result<(), DaemonError> {
-        let before = support::sysctl(name).unwrap_or_default();
-        support::set_sysctl(name, value)?;
-        // What it was before us, however often we change it.
-        if !self.sysctls_before.iter().any(|(n, _)| *n == name) {
-            self.sysctls_before.push((name, before));
-        }
-        Ok(())
-    }
-
-    /// Changes what schedules the packets that this end sends.
-    pub(super) fn schedule(&mut self, change: &SchedulerChange) -> Result<(), DaemonError> {
-        if self.pm.is_none() {
-            return Err(one_path());
-        }
-        if let Some(name) = &change.name {
-            let support = Support::detect();
-            let own = support.require_scheduler(name);
-            if own.is_err() && weights::are_pacing(name) {
-                self.stand_in(name)?;
-            } else if own.is_err() && name == "active-standby" {
-                return Err(DaemonError::Lacking(
-                    "this kernel has no scheduler \"active-standby\"\n  to enable it: give the \
-                     accesses an order at the device: braid set priority NAME=1 NAME=2"
-                        .into(),
-                ));
-            } else {
-                own?;
-                self.stand_down()?;
-                // Kernels without the setting have the default alone.
-                if support.scheduler.is_some() {
-                    self.set_sysctl("net.mptcp.scheduler", name)?;
-                }
-            }
-        }
-        if let Some(wrr) = &mut self.wrr {
-            if let Some(mode) = change.wrr_mode {
-                wrr.set_strict(mode == WrrMode::Strict)?;
-            }
-            if change.num_segments.is_some() {
-                return Err(DaemonError::Lacking(
-                    "this kernel gives out 64 kB at a time: the quota of round robin cannot be set\n  \
-                     to enable it: run it on Braid's own kernel: --clock virtual, after make kernel guest"
-                        .into(),
-                ));
-            }
-        } else if let Some(mode) = change.wrr_mode {
-            let fill = match mode {
-                WrrMode::Strict => "0",
-                WrrMode::WorkConserving => "1",
-            };
-            own_kernel("net.mptcp.rr_cwnd_limited", "a mode of round robin")?;
-            self.set_sysctl("net.mptcp.rr_cwnd_limited", fill)?;
-        }
-        if let Some(n) = change.num_segments {
-            own_kernel("net.mptcp.rr_num_segments", "a quota of round robin")?;
-            self.set_sysctl("net.mptcp.rr_num_segments", &n.to_string())?;
-        }
-        let flags = [
-            ("net.mptcp.minrtt_opportunistic", change.opportunistic),
-            ("net.mptcp.minrtt_penalise", change.penalise),
-        ];
-        for (name, wanted) in flags {
-            if let Some(on) = wanted {
-                own_kernel(name, "an option of minrtt")?;
-                self.set_sysctl(name, if on { "1" } else { "0" })?;
-            }
-        }
-        Ok(())
+        // First: this process may be killed at any moment.
+        self.before
+            .remember(name, support::sysctl(name).unwrap_or_default());
+        Ok(support::set_sysctl(name, value)?)
     }
 
     /// Whether weights are pacing rates, by which no access can be left out.
@@ -303,31 +238,6 @@ impl Engine {
     /// Whether there are several paths.
     pub(super) fn is_mptcp(&self) -> bool {
         self.pm.is_some()
-    }
-
-    /// How packets are scheduled now.
-    pub(super) fn scheduler(&self) -> SchedulerChange {
-        if let Some(wrr) = &self.wrr {
-            return SchedulerChange {
-                name: Some(if self.rr { "rr" } else { "wrr" }.into()),
-                wrr_mode: Some(match wrr.is_strict() {
-                    true => WrrMode::Strict,
-                    false => WrrMode::WorkConserving,
-                }),
-                ..SchedulerChange::default()
-            };
-        }
-        let number = |name| support::sysctl(name).and_then(|s| s.parse::<u8>().ok());
-        SchedulerChange {
-            name: support::sysctl("net.mptcp.scheduler"),
-            wrr_mode: number("net.mptcp.rr_cwnd_limited").map(|n| match n {
-                0 => WrrMode::Strict,
-                _ => WrrMode::WorkConserving,
-            }),
-            num_segments: number("net.mptcp.rr_num_segments"),
-            opportunistic: number("net.mptcp.minrtt_opportunistic").map(|n| n != 0),
-            penalise: number("net.mptcp.minrtt_penalise").map(|n| n != 0),
-        }
     }
 
     /// Sets the weights of all connections, and those of single ones, by token.
@@ -370,27 +280,11 @@ pub(super) fn one_path() -> DaemonError {
     DaemonError::Refused("the engine \"tcp\" has one path: there is nothing to schedule".into())
 }
 
-/// Refuses where the running kernel lacks the setting `name`.
-fn own_kernel(name: &str, what: &str) -> Result<(), DaemonError> {
-    match support::sysctl(name) {
-        Some(_) => Ok(()),
-        None => Err(DaemonError::Lacking(format!(
-            "this kernel knows no {what} ({name} is not there)\n  to enable it: run it on \
-             Braid's own kernel: --clock virtual, after make kernel guest"
-        ))),
-    }
-}
-
 impl Drop for Engine {
     fn drop(&mut self) {
         // Best effort: the namespace may already be going.
         let _ = self.announce(&[]);
-        if let (Some(pm), Some(limits)) = (&mut self.pm, self.limits_before) {
-            let _ = pm.set_limits(limits);
-        }
-        for (name, before) in self.sysctls_before.iter().rev() {
-            let _ = support::set_sysctl(name, before);
-        }
+        self.before.restore(self.pm.as_mut());
         self.wrr = None;
         self.cc = None;
     }

@@ -141,14 +141,14 @@ pub(super) fn left(role: Role, wanted: bool) -> Left {
     }
 }
 
-/// Each end has its own, with weights of its own.
-pub(super) fn register() -> Result<Wrr, DaemonError> {
+/// Each end has its own, with weights of its own. Plain TCP gets `plain`.
+pub(super) fn register(plain: &str) -> Result<Wrr, DaemonError> {
     static NUMBER: AtomicU8 = AtomicU8::new(0);
     let mut tries = 0;
     loop {
         tries += 1;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        match Wrr::register(&format!("wrr_{:x}_{number:x}", std::process::id())) {
+        match Wrr::register(&format!("wrr_{:x}_{number:x}", std::process::id()), plain) {
             // Process ids come again, in containers above all.
             Err(e) if !e.is_lacking() && tries < NAMES => {}
             done => return Ok(done?),
@@ -162,17 +162,16 @@ pub(super) fn is_ours(name: &str) -> bool {
     ours.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Gives the namespace its default congestion control back where an end that was
-/// killed left its own; `None`: it left nothing that tells.
-pub(super) fn restore(left: Option<Option<&Note>>) -> Result<(), DaemonError> {
+/// Gives the namespace its default congestion control back, which was `before` if that is
+/// known, where an end that was killed left its own; it has left pins, too, or not.
+pub(super) fn restore(before: Option<&str>, pins: bool) -> Result<(), DaemonError> {
     let support = Support::detect();
     let now = &support.default_congestion_control;
     // One that is registered belongs to a living end, or goes at this moment.
-    let living = left.is_none() && support.require_congestion_control(now).is_ok();
+    let living = !pins && support.require_congestion_control(now).is_ok();
     if !is_ours(now) || living {
         return Ok(());
     }
-    let before = left.flatten().map(|n| n.before.as_str());
     // Not known: what kernels are built with.
     for name in before.into_iter().chain(["cubic", "reno"]) {
         if support::set_sysctl(DEFAULT, name).is_ok() {

@@ -7,6 +7,7 @@
 
 mod announce;
 mod answerer;
+mod before;
 mod checker;
 mod config;
 mod connection;
@@ -14,6 +15,7 @@ mod dial;
 mod engine;
 mod events;
 mod keep;
+mod kept_file;
 mod kernel;
 mod kernel_api;
 mod knocker;
@@ -167,7 +169,7 @@ async fn serve_until(
         Kind::Mptcp => Some(AsyncEvents::open()?),
         Kind::Tcp | Kind::Mpquic => None,
     };
-    let engine = engine::Engine::set_up(&config, role)?;
+    let engine = engine::Engine::set_up(&config, role, before::Before::beside(control))?;
     let (manager, heard) =
         manager::Manager::new(role, file, config, requests::Requests::beside(control))?;
     let state = Arc::new(State::new(role, manager, engine)?);

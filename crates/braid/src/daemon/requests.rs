@@ -2,11 +2,12 @@
 //! killed: in a file beside the control socket, as long as there is something to tell.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use braid_mptcp::manage::Settings;
 use serde::{Deserialize, Serialize};
+
+use super::kept_file::KeptFile;
 
 /// What requests can change of an access.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,28 +41,21 @@ fn of(settings: &Settings) -> ByName {
 }
 
 /// The file, which goes when this is dropped.
-pub(super) struct Requests(PathBuf);
+pub(super) struct Requests(KeptFile);
 
 impl Requests {
     pub(super) fn beside(control: &Path) -> Self {
-        Self(with(control, ".requests"))
+        const ABOUT: &str = "what requests changed of the accesses";
+        Self(KeptFile::beside(control, ".requests", ABOUT))
     }
 
     /// Has `settings`, which are as configured, be as a killed daemon had them, if it was
     /// configured alike.
     pub(super) fn go_on(&self, settings: &mut Settings) {
-        let text = match std::fs::read(&self.0) {
-            Ok(text) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return,
-            Err(e) => return self.complain("read", &e),
-        };
-        let kept: Kept = match serde_json::from_slice(&text) {
-            Ok(kept) => kept,
-            Err(e) => return self.complain("understand", &e),
-        };
-        if kept.configured != of(settings) {
+        let kept = self.0.read::<Kept>();
+        let Some(kept) = kept.filter(|k| k.configured == of(settings)) else {
             return;
-        }
+        };
         for access in &mut settings.accesses {
             if let Some(then) = kept.now.get(&access.name) {
                 access.backup = then.backup;
@@ -71,54 +65,17 @@ impl Requests {
         }
     }
 
-    /// Keeps what differs. A daemon that cannot do so serves all the same.
+    /// Keeps what differs.
     pub(super) fn keep(&self, configured: &Settings, now: &Settings) {
         let kept = Kept {
             configured: of(configured),
             now: of(now),
         };
-        let done = match kept.configured == kept.now {
-            true => self.forget(),
-            false => self.write(&kept),
-        };
-        if let Err(e) = done {
-            self.complain("write", &e);
+        match kept.configured == kept.now {
+            true => self.0.forget(),
+            false => self.0.write(&kept),
         }
     }
-
-    /// Whole or not at all, whenever this process is killed.
-    fn write(&self, kept: &Kept) -> io::Result<()> {
-        let new = with(&self.0, ".new");
-        std::fs::write(&new, serde_json::to_vec(kept)?)?;
-        std::fs::rename(&new, &self.0)
-    }
-
-    fn forget(&self) -> io::Result<()> {
-        match std::fs::remove_file(&self.0) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-            _ => Ok(()),
-        }
-    }
-
-    fn complain(&self, what: &str, e: &dyn std::fmt::Display) {
-        eprintln!(
-            "braid: cannot {what} {}, and what requests changed of the accesses does not outlive \
-             a killed daemon: {e}",
-            self.0.display()
-        );
-    }
-}
-
-impl Drop for Requests {
-    fn drop(&mut self) {
-        let _ = self.forget();
-    }
-}
-
-fn with(path: &Path, more: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(more);
-    name.into()
 }
 
 #[cfg(test)]

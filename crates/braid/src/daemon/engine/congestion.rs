@@ -20,7 +20,7 @@ impl Engine {
         }
         self.rr = rr;
         if self.wrr.is_none() {
-            let mut wrr = keep::register()?;
+            let mut wrr = keep::register(&self.plain())?;
             if self.pin {
                 self.pin_down(&mut wrr);
             }
@@ -53,7 +53,9 @@ impl Engine {
         if self.cc.as_ref().map(|(asked, _)| asked.as_str()) == name {
             return Ok(());
         }
-        let new = name.map(congestion::resolve).transpose()?;
+        let plain = self.plain();
+        let new = name.map(|n| congestion::resolve_default(n, &plain));
+        let new = new.transpose()?;
         let new = name.map(str::to_owned).zip(new);
         let before = std::mem::replace(&mut self.cc, new);
         match (&self.wrr, name) {
@@ -68,12 +70,19 @@ impl Engine {
         Ok(())
     }
 
+    /// What the namespace had before this end, and plain TCP keeps.
+    fn plain(&self) -> String {
+        let before = self.before.of(DEFAULT).map(str::to_owned);
+        let before = before.or_else(|| support::sysctl(DEFAULT));
+        before.unwrap_or_else(|| "cubic".into())
+    }
+
     fn put_congestion(&mut self) -> Result<(), DaemonError> {
         if let Some((_, cc)) = &self.cc {
             let name = cc.name().to_owned();
             return self.set_sysctl(DEFAULT, &name);
         }
-        if let Some((_, before)) = self.sysctls_before.iter().find(|(n, _)| *n == DEFAULT) {
+        if let Some(before) = self.before.of(DEFAULT) {
             support::set_sysctl(DEFAULT, before)?;
         }
         Ok(())

@@ -11,6 +11,7 @@ use futures_util::TryStreamExt;
 use nix::sched::{CloneFlags, unshare};
 use rtnetlink::{Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
+use super::super::before::Before;
 use super::super::engine::Engine;
 use super::super::state::{State, lock};
 use super::*;
@@ -213,7 +214,9 @@ fn weights_whose_backups_are_refused_are_as_before() {
     managed(async |m, _| {
         let before = Support::detect().default_congestion_control;
         let default = || Support::detect().default_congestion_control;
-        let engine = Engine::set_up(m.config(), Role::Device).unwrap();
+        let t = tempfile::tempdir().unwrap();
+        let kept = Before::beside(&t.path().join("c.sock"));
+        let engine = Engine::set_up(m.config(), Role::Device, kept).unwrap();
         let s = State::new(Role::Device, m, engine).unwrap();
         let refuse = async |refuses: Option<fn(&Op) -> bool>| {
             s.manager.lock().await.kernel.refuses = refuses;
