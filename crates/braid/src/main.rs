@@ -39,7 +39,7 @@ enum Command {
     /// Show what a running daemon does: accesses, their state, rates.
     #[cfg(feature = "report")]
     Status(braid::status::StatusArgs),
-    /// Change a running daemon: weights, backup.
+    /// Change a running daemon: weights, scheduler, accesses, their order.
     #[cfg(feature = "report")]
     Set(braid::set_cmd::SetArgs),
     #[command(flatten)]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use braid_control::{Client, segment};
 use braid_core::Rate;
-use braid_core::api::{AccessChange, Expected, Priorities, Weights};
+use braid_core::api::{AccessChange, Expected, Priorities, SchedulerChange, Weights, WrrMode};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 
@@ -61,6 +61,41 @@ enum What {
         #[arg(value_enum)]
         on: Switch,
     },
+    /// Use an access, or leave it: connections that are on it alone end
+    Access {
+        /// Access
+        name: String,
+        /// Use it?
+        #[arg(value_enum)]
+        on: Use,
+    },
+    /// How this end shares what it sends among the accesses, for connections that begin
+    /// afterwards
+    Scheduler {
+        /// default, wrr, ... (braid doctor says which there are)
+        #[arg(required_unless_present = "mode")]
+        name: Option<String>,
+        /// What weighted round robin does where an access cannot carry its share; counts at
+        /// once
+        #[arg(long, value_enum)]
+        mode: Option<Mode>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Use {
+    /// Use it
+    On,
+    /// Leave it
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// The ratio holds: the slowest access, for its weight, limits the rest
+    Strict,
+    /// Every access carries what it can
+    WorkConserving,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -201,6 +236,36 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
                 let is = if now.backup { "on" } else { "off" };
                 println!("{name}: backup {is}");
             }
+            What::Access { name, on } => {
+                let change = AccessChange {
+                    enabled: Some(on == Use::On),
+                    ..AccessChange::default()
+                };
+                let now = put(&mut client, &name, &change).await?;
+                println!("{name}: {}", if now.enabled { "on" } else { "off" });
+            }
+            What::Scheduler { name, mode } => {
+                let change = SchedulerChange {
+                    name,
+                    wrr_mode: mode.map(|m| match m {
+                        Mode::Strict => WrrMode::Strict,
+                        Mode::WorkConserving => WrrMode::WorkConserving,
+                    }),
+                    ..SchedulerChange::default()
+                };
+                let now: SchedulerChange = client
+                    .put_for("/v1/scheduler", &change)
+                    .await
+                    .map_err(daemon)?;
+                // Kernels from before 6.8 name none.
+                let name = now.name.as_deref().unwrap_or("default");
+                let mode = match now.wrr_mode {
+                    Some(WrrMode::Strict) => ", strict",
+                    Some(WrrMode::WorkConserving) => ", work-conserving",
+                    None => "",
+                };
+                println!("scheduler: {name}{mode}");
+            }
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -216,6 +281,7 @@ async fn put(client: &mut Client, name: &str, change: &AccessChange) -> Result<N
 #[derive(Deserialize)]
 struct Now {
     backup: bool,
+    enabled: bool,
     #[serde(default)]
     expected: Expected,
 }

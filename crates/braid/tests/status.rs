@@ -135,6 +135,11 @@ fn the_state_is_shown_and_changed() {
         &["set", "weights", "lifi=1"],
         &["set", "weights", "nr=-1"],
         &["set", "backup", "nr"],
+        &["set", "access", "lifi", "off"],
+        &["set", "access", "nr", "maybe"],
+        &["set", "scheduler"],
+        &["set", "scheduler", "wrr", "--mode", "lax"],
+        &["set", "priority", "nr=x"],
         &["status", "--colour"],
     ] {
         let out = braid(wrong, &end.control);
@@ -155,6 +160,66 @@ fn the_state_is_shown_and_changed() {
     w.set_link(1, true);
     ask(&mut stream, 0);
     server.join().unwrap();
+}
+
+#[test]
+fn accesses_their_order_and_the_scheduler_are_set() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let end = End::start(&w, t.path());
+    let set = |args: &[&str], expected: &str| {
+        let args: Vec<_> = ["set"].iter().chain(args).copied().collect();
+        let out = braid(&args, &end.control);
+        let said = (text(&out.stdout), text(&out.stderr));
+        assert_eq!(said.0, expected, "{args:?}: {}", said.1);
+    };
+    let state = |i: usize| status(&end.control)["accesses"][i]["state"].clone();
+    set(&["access", "nr", "off"], "nr: off\n");
+    assert_eq!(state(0), "ignored");
+    set(&["access", "nr", "on"], "nr: on\n");
+    assert_eq!(state(0), "active");
+    set(&["priority", "nr=2", "wi fi=1"], "priority: nr=2 wi fi=1\n");
+    assert_eq!(state(0), "backup");
+    set(&["priority", "nr=none"], "priority: nr=none wi fi=1\n");
+    set(&["scheduler", "default"], "scheduler: default\n");
+
+    let out = braid(
+        &["set", "scheduler", "wrr", "--mode", "strict"],
+        &end.control,
+    );
+    let said = text(&out.stderr);
+    if out.status.code() == Some(3) {
+        assert!(said.contains("eBPF"), "{said}");
+        return println!("skipped: {said}");
+    }
+    assert_eq!(text(&out.stdout), "scheduler: wrr, strict\n", "{said}");
+    set(
+        &["scheduler", "--mode", "work-conserving"],
+        "scheduler: wrr, work-conserving\n",
+    );
+
+    w.proxy.run(|| {
+        PathManager::open()
+            .unwrap()
+            .set_limits(Limits::MAX)
+            .unwrap()
+    });
+    let (mut stream, server) = world::mptcp::connected(&w, 80, None);
+    fetch(&mut stream, 1_000_000);
+    let all = braid(&["status", "--json", "--connections"], &end.control);
+    let all: Value = serde_json::from_slice(&all.stdout).unwrap();
+    let token = all["list"][0]["token"].to_string();
+    let of = ["weights", "--connection", &token];
+    let own = format!("weights of {token}: nr=3 wi fi=1\n");
+    set(&[&of[..], &["nr=3", "wi fi=1"]].concat(), &own);
+    let out = braid(
+        &["set", "weights", "--connection", &token, "--reset"],
+        &end.control,
+    );
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    ask(&mut stream, 0);
+    server.join().unwrap();
+    set(&["scheduler", "default"], "scheduler: default\n");
 }
 
 #[test]
@@ -194,6 +259,8 @@ fn without_a_daemon_it_is_said_what_to_do() {
         &["status", "--watch"],
         &["set", "weights", "nr=1"],
         &["set", "backup", "nr", "on"],
+        &["set", "access", "nr", "off"],
+        &["set", "scheduler", "wrr"],
     ] {
         let out = braid(args, nowhere);
         let said = text(&out.stderr);
