@@ -22,12 +22,31 @@ const REPAIRED_TCP_RMEM: Sizes = [4096, 4 << 20, 64 << 20];
 /// Send buffers, of each subflow; the kernel starts them at 16 kB.
 pub const TCP_WMEM: Sizes = [4096, 4 << 20, 8 << 20];
 
-/// The receive buffers that the kernel that runs here is to have.
+/// What one receive buffer may begin with, of all memory: a peer can fill it while nobody
+/// reads, and the kernel's own bound of what all of TCP holds is a tenth or so.
+const OF_MEMORY: u64 = 64;
+
+/// The receive buffers that the kernel that runs here is to have: [`TCP_RMEM`], but that they
+/// begin with less, down to 4 MB, on machines of less than 4 GB.
 pub fn to_receive() -> Sizes {
     match weights::known_to_kernel() {
         true => REPAIRED_TCP_RMEM,
-        false => TCP_RMEM,
+        false => affordable(memory()),
     }
+}
+
+/// Of this machine, bytes; `None` where it does not tell.
+fn memory() -> Option<u64> {
+    let told = nix::sys::sysinfo::sysinfo().ok()?;
+    Some(told.ram_total())
+}
+
+/// With so much memory, bytes, where that is known.
+fn affordable(memory: Option<u64>) -> Sizes {
+    let [least, initial, greatest] = TCP_RMEM;
+    let share = memory.map_or(u64::MAX, |m| m / OF_MEMORY);
+    let initial = u64::from(initial).min(share) as u32;
+    [least, initial.max(REPAIRED_TCP_RMEM[1]), greatest]
 }
 
 /// What the stock scheduler gives to a subflow at a time, bytes.
@@ -148,6 +167,17 @@ mod tests {
         assert!((1_400_000..1_700_000).contains(&at(55.0, 25.0, ms(130), 2)));
         assert_eq!(at(1.0, 1.0, ms(10), 1), 262_144);
         assert_eq!(at(f64::INFINITY, 10.0, ms(10), 2), TCP_WMEM[1]);
+    }
+
+    #[test]
+    fn small_machines_begin_with_less() {
+        let initial = |mb: u64| affordable(Some(mb << 20))[1] >> 20;
+        assert_eq!(initial(24_000), 64);
+        assert_eq!(initial(4096), 64);
+        assert_eq!(initial(1024), 16);
+        assert_eq!(initial(128), 4);
+        assert_eq!(affordable(None), TCP_RMEM);
+        assert_eq!(affordable(Some(u64::MAX)), TCP_RMEM);
     }
 
     fn sizes() -> impl Strategy<Value = Sizes> {

@@ -109,7 +109,7 @@ impl Default for Buffers {
     fn default() -> Self {
         Self {
             manage: true,
-            tcp_rmem: buffers::TCP_RMEM,
+            tcp_rmem: buffers::to_receive(),
             tcp_wmem: buffers::TCP_WMEM,
             short_queues: true,
         }

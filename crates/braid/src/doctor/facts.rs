@@ -1,5 +1,6 @@
 //! What the machine has, as it was found. Looking changes nothing.
 
+use braid_mptcp::buffers::Sizes;
 use braid_mptcp::support::Support;
 
 /// Everything that [`super::judge`] judges.
@@ -24,7 +25,8 @@ pub(super) struct Facts {
     /// Why no user namespace can be made by users.
     pub(super) user_namespaces: UserNamespaces,
     pub(super) interfaces: Vec<Interface>,
-    pub(super) receive: Option<Buffers>,
+    /// And what the daemon would begin with here.
+    pub(super) receive: Option<(Buffers, Sizes)>,
     pub(super) send: Option<Buffers>,
     pub(super) stale_loss_cnt: Option<u32>,
     pub(super) rto_max_ms: Option<u64>,

@@ -5,6 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::path::Path;
 
 use braid_control::Client;
+use braid_mptcp::buffers::to_receive;
 use braid_mptcp::support::{Support, sysctl};
 use braid_mptcp::{capabilities, cgroup};
 
@@ -36,7 +37,7 @@ pub(super) async fn look(control: &Path) -> Facts {
         tun: tun(),
         user_namespaces: user_namespaces(),
         interfaces: interfaces(names).await,
-        receive: buffers("net.ipv4.tcp_rmem"),
+        receive: buffers("net.ipv4.tcp_rmem").map(|b| (b, to_receive())),
         send: buffers("net.ipv4.tcp_wmem"),
         stale_loss_cnt: number("net.mptcp.stale_loss_cnt"),
         rto_max_ms: sysctl("net.ipv4.tcp_rto_max_ms").and_then(|s| s.parse().ok()),

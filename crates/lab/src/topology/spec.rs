@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use braid_core::AccessKind;
-use braid_mptcp::buffers::{TCP_RMEM, TCP_WMEM};
+use braid_mptcp::buffers::{TCP_WMEM, to_receive};
 use ipnet::IpNet;
 
 use super::addressing::Family;
@@ -57,7 +57,7 @@ impl TopologySpec {
             prefix: None,
             mtu: 1500,
             txqueuelen: 5000,
-            tcp_rmem: TCP_RMEM,
+            tcp_rmem: to_receive(),
             tcp_wmem: TCP_WMEM,
             sysctls: BTreeMap::new(),
             ports: PortChoice::Auto,

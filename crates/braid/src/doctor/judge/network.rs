@@ -1,13 +1,13 @@
 //! Offloads, and the sizes and times that connections are bound to.
 
-use braid_mptcp::buffers::{self, Sizes, TCP_RMEM, TCP_WMEM};
+use braid_mptcp::buffers::{self, Sizes, TCP_WMEM};
 
 use super::{Row, Verdict, lacks, ok};
 use crate::doctor::facts::{Buffers, Facts, Interface};
 
 pub(super) fn rows(f: &Facts) -> Vec<Row> {
     let mut rows: Vec<Row> = f.interfaces.iter().filter_map(offloads).collect();
-    rows.extend(f.receive.map(receive));
+    rows.extend(f.receive.map(|(now, wanted)| receive(now, wanted)));
     rows.extend(f.send.map(send));
     rows.extend(f.stale_loss_cnt.map(stale));
     rows.extend(f.rto_max_ms.map(|ms| rto_max(ms, f.retries2.unwrap_or(15))));
@@ -43,8 +43,6 @@ fn offloads(i: &Interface) -> Option<Row> {
 }
 
 /// `docs/mptcp.md`, Buffers.
-const INITIAL_RECEIVE: u64 = TCP_RMEM[1] as u64;
-const MOST_RECEIVE: u64 = TCP_RMEM[2] as u64;
 const INITIAL_SEND: u64 = TCP_WMEM[1] as u64;
 const MOST_SEND: u64 = TCP_WMEM[2] as u64;
 
@@ -60,8 +58,9 @@ fn sizes(b: Buffers) -> String {
     )
 }
 
-fn receive(b: Buffers) -> Row {
-    if b.initial >= INITIAL_RECEIVE && b.most >= MOST_RECEIVE {
+fn receive(b: Buffers, wanted: Sizes) -> Row {
+    let [_, initial, most] = wanted.map(u64::from);
+    if b.initial >= initial && b.most >= most {
         return ok("receive buffers", sizes(b));
     }
     lacks(
@@ -69,7 +68,7 @@ fn receive(b: Buffers) -> Row {
         Verdict::Weak,
         sizes(b),
         "a slow access holds up fast ones, and connections may stall after losses",
-        &set(buffers::RECEIVE, TCP_RMEM),
+        &set(buffers::RECEIVE, wanted),
     )
 }
 
@@ -149,9 +148,10 @@ fn gives_up_after(ms: u64, retries: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use braid_mptcp::buffers::TCP_RMEM;
+    use proptest::prelude::*;
 
     const MB: u64 = 1 << 20;
-    use proptest::prelude::*;
 
     #[test]
     fn the_time_until_tcp_gives_up_is_the_kernels() {
@@ -166,6 +166,7 @@ mod tests {
     #[test]
     fn buffers_are_held_against_the_documentation() {
         let b = |initial, most| Buffers { initial, most };
+        let receive = |b| receive(b, TCP_RMEM);
         assert_eq!(receive(b(64 * MB, 64 * MB)).verdict, Verdict::Ok);
         assert_eq!(receive(b(131_072, 64 * MB)).verdict, Verdict::Weak);
         assert_eq!(receive(b(4 * MB, 64 * MB)).verdict, Verdict::Weak);
@@ -214,7 +215,7 @@ mod tests {
             ms in any::<u64>(), retries in any::<u32>(),
         ) {
             let b = Buffers { initial, most };
-            for row in [receive(b), send(b), stale(stale_count), rto_max(ms, retries)] {
+            for row in [receive(b, TCP_RMEM), send(b), stale(stale_count), rto_max(ms, retries)] {
                 let flawless = row.verdict == Verdict::Ok;
                 prop_assert_eq!(row.costs.is_empty(), flawless);
                 prop_assert_eq!(row.remedy.is_empty(), flawless);
