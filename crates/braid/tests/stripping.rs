@@ -17,6 +17,7 @@ use braid_mptcp::manage::probe;
 use braid_mptcp::socket;
 use daemon::Daemon;
 use traffic::{DEVICE, PROXY, Traffic, addresses, runs_on};
+use world::middlebox::Segment;
 use world::{Ns, World, device4, eventually_within, service};
 
 /// Answers one byte on the first connection that sends one, and keeps that until the other
@@ -60,6 +61,51 @@ fn an_access_that_strips_mptcp_is_left_to_plain_tcp() {
     let traffic = Traffic::start(&w, service(80));
     traffic.goes_on();
     runs_on(&device, &[device4(1)]);
+    traffic.stop();
+}
+
+/// RFC 8684 section 3.7: wherever the options go missing, what is left is TCP.
+#[test]
+fn an_access_that_takes_the_options_out_is_left_to_plain_tcp() {
+    type Strips = fn(Segment) -> bool;
+    let which: [(&str, Strips); 3] = [
+        ("all", |_| true),
+        ("of the answer", |s| s.syn && s.ack),
+        ("but of the handshake", |s| !s.syn),
+    ];
+    for (what, strips) in which {
+        println!("options {what}");
+        let Some(w) = World::new(1) else { return };
+        let t = tempfile::tempdir().unwrap();
+        let _box = w.add_middlebox(2, strips);
+        let _proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
+        let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+        let why = device.becomes("wifi", AccessState::Stripped);
+        assert!(why.contains("plain TCP only"), "{what}: {why}");
+        assert_eq!(device.state("nr").0, AccessState::Active);
+        let traffic = Traffic::start(&w, service(80));
+        traffic.goes_on();
+        runs_on(&device, &[device4(1)]);
+        traffic.stop();
+    }
+}
+
+/// Connections may begin over it, and no other may go on there.
+#[test]
+fn an_access_that_takes_out_what_joins_is_named() {
+    let Some(w) = World::new(1) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let _box = w.add_middlebox(2, |s| s.joins);
+    let _proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
+    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    device.becomes("wifi", AccessState::Active);
+    let traffic = Traffic::start(&w, service(80));
+    runs_on(&device, &[device4(1)]);
+    let why = eventually_within(Duration::from_secs(15), "a note of joins in vain", || {
+        note_of(&device, "wifi")
+    });
+    assert!(why.contains("cannot be opened over it"), "{why}");
+    traffic.goes_on();
     traffic.stop();
 }
 

@@ -1,5 +1,21 @@
 //! The systemd units.
 
+#[path = "support/daemon.rs"]
+mod daemon;
+#[path = "support/traffic.rs"]
+mod traffic;
+#[path = "../../mptcp/tests/world/mod.rs"]
+mod world;
+
+use std::process::Command;
+
+use braid_core::api::Status;
+use braid_mptcp::bpf;
+use daemon::Daemon;
+use nix::sys::signal::Signal;
+use traffic::{DEVICE, PROXY, Traffic, runs_on};
+use world::{World, device4, service};
+
 const UNITS: [(&str, &str); 2] = [
     ("braid", include_str!("../../../packaging/braid.service")),
     (
@@ -30,5 +46,76 @@ fn the_proxy_waits_for_its_address() {
     let unit = section(UNITS[1].1, "Unit");
     for line in ["After=network-online.target", "Wants=network-online.target"] {
         assert!(unit.contains(&line), "{line}");
+    }
+}
+
+#[test]
+fn systemd_finds_nothing_wrong() {
+    let t = tempfile::tempdir().unwrap();
+    for (name, unit) in UNITS {
+        let program = env!("CARGO_BIN_EXE_braid");
+        let file = t.path().join(format!("{name}.service"));
+        std::fs::write(&file, unit.replace("/usr/local/bin/braid", program)).unwrap();
+        let mut verify = Command::new("systemd-analyze");
+        let Ok(out) = verify.arg("verify").arg(&file).output() else {
+            return println!("skipped: no systemd-analyze");
+        };
+        let said = String::from_utf8_lossy(&out.stderr);
+        let ours: Vec<_> = said
+            .lines()
+            .filter(|l| l.contains(&*file.to_string_lossy()))
+            .collect();
+        assert!(out.status.success() && ours.is_empty(), "{name}: {said}");
+    }
+}
+
+/// Under what a unit leaves it of root's rights, a daemon has weights and short queues.
+#[test]
+fn the_rights_that_a_unit_gives_are_enough() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let started = |ns, role, unit: &str, config: &str| {
+        let lines = section(unit, "Service");
+        let rights = lines
+            .iter()
+            .find_map(|l| l.strip_prefix("CapabilityBoundingSet=CAP_"));
+        let rights = rights.unwrap().to_lowercase().replace(" cap_", ",+");
+        let mut program = Command::new("setpriv");
+        program.arg(format!("--bounding-set=-all,+{rights}"));
+        program
+            .arg("--no-new-privs")
+            .arg(env!("CARGO_BIN_EXE_braid"));
+        let config = format!("scheduler = {{ name = \"wrr\" }}\n{config}");
+        Daemon::start_by(program, ns, t.path(), role, &config)
+    };
+    let proxy = started(&w.proxy, "proxy", UNITS[1].1, PROXY);
+    let device = started(&w.device, "up", UNITS[0].1, DEVICE);
+    let traffic = Traffic::start(&w, service(80));
+    runs_on(&device, &[device4(1), device4(2)]);
+    traffic.goes_on();
+    traffic.stop();
+    for mut daemon in [device, proxy] {
+        let s: Status = daemon.get("/v1/status");
+        if let Some(why) = &s.config_error {
+            // The kernel lacks it, or this very test has no such rights.
+            assert!(bpf::can_register().is_err(), "{why}");
+        }
+        // Where no bpffs is mounted, a service may not mount one.
+        let others: Vec<_> = s.notes.iter().filter(|n| !n.contains("bpffs")).collect();
+        assert!(others.is_empty(), "{others:?}");
+        assert_eq!(daemon.end(Signal::SIGTERM), Some(0));
+    }
+}
+
+/// What is made at first use has a place, and ports below 1024 can be listened on.
+#[test]
+fn a_service_can_keep_keys_and_forward_any_port() {
+    for (name, unit) in UNITS {
+        let service = section(unit, "Service");
+        assert!(service.contains(&"StateDirectory=braid"), "{name}");
+        let rights = service
+            .iter()
+            .find(|l| l.starts_with("CapabilityBoundingSet="));
+        assert!(rights.unwrap().contains("CAP_NET_BIND_SERVICE"), "{name}");
     }
 }

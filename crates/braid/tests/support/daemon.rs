@@ -44,7 +44,8 @@ impl Daemon {
         Self::start_by(program, ns, directory, command, config)
     }
 
-    fn start_by(
+    /// The same by `program`, to which the rest is told.
+    pub(crate) fn start_by(
         mut program: Command,
         ns: &Ns,
         directory: &Path,

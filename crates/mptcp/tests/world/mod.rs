@@ -7,6 +7,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod change;
+pub(crate) mod middlebox;
 pub(crate) mod mptcp;
 
 use std::fs::File;
@@ -174,11 +175,16 @@ impl World {
         let impostor = Ns::new().expect("a further namespace");
         join(&self.device, &impostor, k);
         serve_at(&impostor);
+        self.routes(k);
+        impostor
+    }
+
+    /// The device's routes over access `k`.
+    fn routes(&self, k: u8) {
         self.device.with_netlink(async |h| {
             let i = index(&h, &format!("d{k}")).await;
             routes(&h, k, i).await;
         });
-        impostor
     }
 
     /// The index of the device's interface of access `k`.
@@ -204,13 +210,7 @@ impl World {
     /// Lets the proxy's end of access `k` send no super-packets, so that what is
     /// captured is what a wire would see.
     pub(crate) fn one_segment_per_packet(&self, k: u8) {
-        self.proxy.with_netlink(async |h| {
-            let i = index(&h, &format!("p{k}")).await;
-            let one = LinkUnspec::new_with_index(i)
-                .append_extra_attribute(LinkAttribute::GsoMaxSegs(1))
-                .build();
-            h.link().set(one).execute().await.expect("limit segments");
-        });
+        one_segment_per_packet(&self.proxy, &format!("p{k}"));
     }
 
     /// Gives the accesses 100 Mbit/s each towards the device, or prints why it cannot.
@@ -243,20 +243,37 @@ impl World {
 
 /// Joins a device and a proxy by access `k`, with addresses.
 fn join(device: &Ns, proxy: &Ns, k: u8) {
-    let proxy_fd = proxy.0.as_raw_fd();
     let (d, p) = (format!("d{k}"), format!("p{k}"));
-    device.with_netlink(async |h| {
-        let veth = LinkVeth::new(&d, &p).build();
+    wire((device, &d), (proxy, &p));
+    device_addresses(device, k);
+    proxy_addresses(proxy, k);
+}
+
+/// Lays a wire between two interfaces, which it makes.
+fn wire((one, here): (&Ns, &str), (other, there): (&Ns, &str)) {
+    let other_fd = other.0.as_raw_fd();
+    one.with_netlink(async |h| {
+        let veth = LinkVeth::new(here, there).build();
         h.link().add(veth).execute().await.expect("add veth");
-        let i = index(&h, &p).await;
-        let to_proxy = LinkUnspec::new_with_index(i).setns_by_fd(proxy_fd).build();
-        h.link().set(to_proxy).execute().await.expect("move veth");
-        up(&h, &d).await;
+        let i = index(&h, there).await;
+        let to_other = LinkUnspec::new_with_index(i).setns_by_fd(other_fd).build();
+        h.link().set(to_other).execute().await.expect("move veth");
+        up(&h, here).await;
+    });
+    other.with_netlink(async |h| up(&h, there).await);
+}
+
+fn device_addresses(device: &Ns, k: u8) {
+    let d = format!("d{k}");
+    device.with_netlink(async |h| {
         address(&h, &d, device4(k), 30).await;
         address(&h, &d, v6(k, 2).into(), 64).await;
     });
+}
+
+fn proxy_addresses(proxy: &Ns, k: u8) {
+    let p = format!("p{k}");
     proxy.with_netlink(async |h| {
-        up(&h, &p).await;
         address(&h, &p, Ipv4Addr::new(10, 77, k, 1).into(), 30).await;
         address(&h, &p, v6(k, 1).into(), 64).await;
     });
@@ -267,6 +284,16 @@ fn serve_at(proxy: &Ns) {
     proxy.with_netlink(async |h| {
         address(&h, "lo", SERVICE.into(), 32).await;
         address(&h, "lo", SERVICE6.into(), 128).await;
+    });
+}
+
+fn one_segment_per_packet(at: &Ns, name: &str) {
+    at.with_netlink(async |h| {
+        let i = index(&h, name).await;
+        let one = LinkUnspec::new_with_index(i)
+            .append_extra_attribute(LinkAttribute::GsoMaxSegs(1))
+            .build();
+        h.link().set(one).execute().await.expect("limit segments");
     });
 }
 
