@@ -123,6 +123,9 @@ impl Stage<'_, '_> {
                 .line(&counted::counters_line(end, counters));
         }
         let slow = self.ends.slow_accesses(case).await;
+        if !schedule.outages.is_empty() {
+            schedule.hear(&self.ends.events(case).await);
+        }
         let traffic = apps.finish()?;
         let inputs = result::Inputs {
             case,

@@ -275,6 +275,15 @@ impl Ends {
         self.sender(case).client.get("/v1/connections").await.ok()
     }
 
+    /// What has happened at the device, with Multipath TCP.
+    pub(super) async fn events(&mut self, case: &Case) -> Vec<Event> {
+        if case.engine != Engine::Mptcp {
+            return vec![];
+        }
+        let events = self.device.client.get::<Events>("/v1/events").await;
+        events.map(|e| e.events).unwrap_or_default()
+    }
+
     /// What the sender has to say about accesses that limit the sum.
     pub(super) async fn slow_accesses(&mut self, case: &Case) -> Vec<String> {
         if case.engine != Engine::Mptcp {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use braid_core::Time;
+use braid_core::api::{self, AccessState, EventKind};
 use braid_radio::model::LinkChange;
 
 use super::DEVICE;
@@ -30,6 +31,8 @@ pub(super) struct Outage {
     pub(super) access: String,
     pub(super) down: Time,
     pub(super) up: Option<Time>,
+    /// The device's end took it out.
+    pub(super) out: Option<Time>,
     /// First data on it after that.
     pub(super) reused: Option<Time>,
     /// Bytes handed to its link until it came up.
@@ -43,6 +46,7 @@ impl Outage {
             access: access.into(),
             down,
             up: Some(up),
+            out: None,
             reused,
             seen: 0,
         }
@@ -208,6 +212,7 @@ impl Schedule {
                     access: event.access.clone(),
                     down: t,
                     up: None,
+                    out: None,
                     reused: None,
                     seen: 0,
                 });
@@ -221,6 +226,19 @@ impl Schedule {
         }
         self.row(t, &event.access, event.label.clone());
         Ok(())
+    }
+
+    /// Takes from the device's own events when it had found out about each outage.
+    pub(super) fn hear(&mut self, events: &[api::Event]) {
+        for o in &mut self.outages {
+            let during = |t: Time| t >= o.down && o.up.is_none_or(|up| t < up);
+            let found = events.iter().find(|e| {
+                let out = matches!(&e.what, EventKind::AccessState { state, .. }
+                    if !matches!(state, AccessState::Active | AccessState::Backup));
+                out && e.access.as_ref() == Some(&o.access) && during(Time::from_nanos(e.t_ns))
+            });
+            o.out = found.map(|e| Time::from_nanos(e.t_ns));
+        }
     }
 
     fn address(&self, access: &str) -> u32 {

@@ -289,6 +289,7 @@ fn recovery(o: &Outage, start: Time, receiver: Option<&TrafficReport>) -> Option
         reuse_ms: o.reused.map(|t| t.since(up).as_secs_f64() * 1e3),
         // Gaps below 50 ms are not listed one by one.
         gap_ms: gap.filter(|g| *g > 0.0),
+        out_ms: o.out.map(|t| t.since(o.down).as_secs_f64() * 1e3),
     })
 }
 

@@ -49,6 +49,7 @@ pub fn interruption(times: u32) -> RunFiles {
                 up_s: t + 5.0,
                 reuse_ms: (rng.random::<f64>() > 0.05).then_some(ms),
                 gap_ms: Some(40.0 + 200.0 * rng.random::<f64>()),
+                out_ms: None,
             });
             t += 15.0;
         }

@@ -111,6 +111,7 @@ mod tests {
             up_s: 1.0,
             reuse_ms,
             gap_ms,
+            out_ms: None,
         };
         for (last, verdict) in [
             (of(None, Some(299.0)), [true, true]),
