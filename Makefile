@@ -121,7 +121,8 @@ picture: demo
 
 PREFIX ?= /usr/local
 UNITS ?= $(PREFIX)/lib/systemd/system
-install: build
+# By sudo what the user has built, as it is: root may have no compiler.
+install: $(if $(SUDO_USER),$(BRAID),build)
 	install -Dm755 $(BRAID) $(DESTDIR)$(PREFIX)/bin/braid
 	mkdir -p $(DESTDIR)$(UNITS)
 	for unit in braid braid-proxy; do \
@@ -131,6 +132,9 @@ install: build
 	  install -Dm755 $(BUILD)/kernel/linux $(DESTDIR)$(PREFIX)/lib/braid/linux && \
 	  mkdir -p $(addprefix $(DESTDIR)$(PREFIX)/lib/braid/guest/,proc sys dev run tmp io) && \
 	  install -m755 $(GUEST)/braid $(DESTDIR)$(PREFIX)/lib/braid/guest/braid; fi
+
+$(BRAID):
+	$(MAKE) build
 
 clean:
 	cargo clean
