@@ -163,7 +163,7 @@ impl Runs {
             write_section(&self.docs, &format!("bench:{section}"), &text)?;
         } else {
             eprintln!(
-                "not written to {}: the bars ask for more runs",
+                "not written to {}: the bars ask for more runs, or for all parts",
                 self.docs.display()
             );
         }

@@ -89,6 +89,25 @@ fn endpoints_follow_an_address_with_routes_of_their_own() {
 }
 
 #[test]
+fn rules_and_routes_that_others_delete_are_restored() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    w.move_to_another_network(2);
+    let both = [device4(1), IpAddr::from([10, 78, 2, 2])];
+    for round in 0..2 {
+        eventually("a rule of ours", || (w.rules_of_ours() == 1).then_some(()));
+        w.flush(2);
+        eventually("the rule again", || (w.rules_of_ours() == 1).then_some(()));
+        // By it leave what joins, and the route that goes with it.
+        let traffic = Traffic::start(&w, service(80 + round));
+        runs_on(&device, &both);
+        traffic.goes_on();
+        traffic.stop();
+    }
+}
+
+#[test]
 fn a_renewed_lease_changes_nothing_and_a_lost_one_comes_back() {
     let Some(w) = World::new(2) else { return };
     let t = tempfile::tempdir().unwrap();

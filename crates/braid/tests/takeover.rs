@@ -9,6 +9,7 @@ mod world;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, UdpSocket};
+use std::time::Duration;
 
 use braid_core::api::{AccessState, EventKind, Status};
 use braid_mptcp::manage::probe::{self, Kind, Probe};
@@ -46,6 +47,35 @@ fn a_killed_daemon_is_followed_by_one_that_takes_over() {
     assert_eq!(device.end(Signal::SIGTERM), Some(0));
     assert_eq!(addresses(&w), BTreeSet::from([foreign.address]));
     assert_eq!(w.rules_of_ours(), 0);
+}
+
+/// While it deals with a lost access, or with one that comes back.
+#[test]
+fn killed_at_any_moment_of_its_work_it_loses_no_byte() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let both = [device4(1), device4(2)];
+    let mut device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let traffic = Traffic::start(&w, service(80));
+    for ms in [0, 2, 5, 10, 20, 40, 80, 160] {
+        runs_on(&device, &both);
+        w.set_link(2, false);
+        std::thread::sleep(Duration::from_millis(ms));
+        assert_eq!(device.end(Signal::SIGKILL), None);
+        traffic.goes_on();
+        device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+        traffic.goes_on();
+        w.set_link(2, true);
+        std::thread::sleep(Duration::from_millis(ms));
+        assert_eq!(device.end(Signal::SIGKILL), None);
+        device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+        traffic.goes_on();
+    }
+    runs_on(&device, &both);
+    traffic.stop();
+    is_over(&w);
+    assert_eq!(device.end(Signal::SIGTERM), Some(0));
+    assert_eq!(endpoints(&w), []);
 }
 
 #[test]

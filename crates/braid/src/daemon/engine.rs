@@ -104,9 +104,12 @@ impl Engine {
         std::mem::take(&mut self.goes_on).then(|| self.kept.clone())
     }
 
+    /// Once, however often it is met.
     fn note(&mut self, what: String) {
-        eprintln!("braid: {what}");
-        self.notes.push(what);
+        if !self.notes.contains(&what) {
+            eprintln!("braid: {what}");
+            self.notes.push(what);
+        }
     }
 
     /// What could not be done, and is not needed.

@@ -329,6 +329,33 @@ fn remote(id: &SocketId) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_row_is_whole_or_refused(answer in prop::collection::vec(any::<u8>(), 0..400)) {
+            let read = row(&answer, &|| "look".to_owned());
+            prop_assert!(answer.len() >= RESPONSE_LEN || read.is_err());
+            if let Ok((header, attributes)) = read {
+                tcp_socket(&header, &attributes);
+            }
+        }
+
+        /// Attributes that the kernel would not write so: cut off, or of other lengths.
+        #[test]
+        fn attributes_of_any_kind_and_length_are_read(
+            all in prop::collection::vec((0u16..24, prop::collection::vec(any::<u8>(), 0..40)), 0..9),
+        ) {
+            let all: Vec<_> = all.iter().map(|(kind, v)| attr::bytes(*kind, v)).collect();
+            let mut answer = vec![0; RESPONSE_LEN];
+            answer[0] = AF_INET;
+            answer.extend(attr::emit(&all));
+            for length in RESPONSE_LEN..=answer.len() {
+                let (header, attributes) = row(&answer[..length], &String::new).unwrap();
+                tcp_socket(&header, &attributes);
+            }
+        }
+    }
 
     #[test]
     fn a_protocol_above_255_goes_into_an_attribute() {

@@ -117,28 +117,41 @@ impl Channel {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(Error::io(attempted(), e)),
             }
-            let mut rest = &self.buffer[..];
-            while !rest.is_empty() {
-                let message =
-                    NetlinkBuffer::new_checked(rest).map_err(|e| Error::answer(attempted(), e))?;
-                let taken = (message.length() as usize).next_multiple_of(4);
-                if message.sequence_number() == self.sequence {
-                    match message.message_type() {
-                        NLMSG_NOOP => {}
-                        NLMSG_OVERRUN => {
-                            return Err(Error::answer(attempted(), "answers were lost"));
-                        }
-                        NLMSG_ERROR | NLMSG_DONE => {
-                            return refusal(&message, attempted).and(outcome);
-                        }
-                        _ if outcome.is_ok() => outcome = each(message.payload()),
-                        _ => {}
-                    }
+            let done = read(&self.buffer, self.sequence, attempted, &mut |answer| {
+                if outcome.is_ok() {
+                    outcome = each(answer);
                 }
-                rest = rest.get(taken..).unwrap_or_default();
+            })?;
+            if done {
+                return outcome;
             }
         }
     }
+}
+
+/// Reads one datagram of answers to request number `sequence`, and says whether they end
+/// with it.
+fn read(
+    mut rest: &[u8],
+    sequence: u32,
+    attempted: &dyn Fn() -> String,
+    each: &mut dyn FnMut(&[u8]),
+) -> Result<bool> {
+    while !rest.is_empty() {
+        let message =
+            NetlinkBuffer::new_checked(rest).map_err(|e| Error::answer(attempted(), e))?;
+        let taken = (message.length() as usize).next_multiple_of(4);
+        if message.sequence_number() == sequence {
+            match message.message_type() {
+                NLMSG_NOOP => {}
+                NLMSG_OVERRUN => return Err(Error::answer(attempted(), "answers were lost")),
+                NLMSG_ERROR | NLMSG_DONE => return refusal(&message, attempted).map(|()| true),
+                _ => each(message.payload()),
+            }
+        }
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    Ok(false)
 }
 
 /// The error in an `NLMSG_ERROR` or `NLMSG_DONE`, if it holds one.
@@ -171,4 +184,75 @@ fn refusal(message: &NetlinkBuffer<&[u8]>, attempted: &dyn Fn() -> String) -> Re
         kernel,
         source: io::Error::from_raw_os_error(-code),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SEQUENCE: u32 = 7;
+
+    fn message(kind: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
+        let mut header = NetlinkHeader::default();
+        header.length = (HEADER_LEN + body.len()) as u32;
+        header.message_type = kind;
+        header.sequence_number = sequence;
+        let mut message = vec![0; HEADER_LEN];
+        header.emit(&mut message);
+        message.extend(body);
+        message.resize(message.len().next_multiple_of(4), 0);
+        message
+    }
+
+    /// Whether that was the end, and the answers before it.
+    fn read_all(datagram: &[u8]) -> (Result<bool>, Vec<Vec<u8>>) {
+        let mut answers = Vec::new();
+        let done = read(datagram, SEQUENCE, &|| "ask".to_owned(), &mut |a| {
+            answers.push(a.to_vec());
+        });
+        (done, answers)
+    }
+
+    #[test]
+    fn answers_to_others_are_passed_over_and_what_was_cut_off_is_refused() {
+        let datagram = [
+            message(20, SEQUENCE, b"mine"),
+            message(20, SEQUENCE - 1, b"late"),
+            message(NLMSG_DONE, SEQUENCE, &0i32.to_ne_bytes()),
+        ]
+        .concat();
+        let (done, answers) = read_all(&datagram);
+        assert!(done.unwrap());
+        assert_eq!(answers, [b"mine"]);
+        for cut in [1, 15, 17, 19] {
+            let (done, answers) = read_all(&datagram[..cut]);
+            let e = done.unwrap_err().to_string();
+            assert!(e.contains("ask") && answers.is_empty(), "{cut}: {e}");
+        }
+        let refused = message(NLMSG_ERROR, SEQUENCE, &(-libc::EPERM).to_ne_bytes());
+        let e = read_all(&refused).0.unwrap_err();
+        assert_eq!(e.raw_os_error(), Some(libc::EPERM));
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_does_not_panic_and_ends(datagram in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read_all(&datagram);
+        }
+
+        /// Of a kernel that went mad: a sound header, and anything in it.
+        #[test]
+        fn any_message_is_read_or_refused(
+            kind in prop_oneof![Just(NLMSG_ERROR), Just(NLMSG_DONE), any::<u16>()],
+            flags: u16, length in 0u32..80, body in prop::collection::vec(any::<u8>(), 0..64),
+        ) {
+            let mut message = message(kind, SEQUENCE, &body);
+            message[..4].copy_from_slice(&length.to_ne_bytes());
+            message[6..8].copy_from_slice(&flags.to_ne_bytes());
+            let whole = (HEADER_LEN as u32..=message.len() as u32).contains(&length);
+            let (done, _) = read_all(&message);
+            prop_assert!(whole || done.is_err());
+        }
+    }
 }

@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use braid_mptcp::manage::view::{FIRST_TABLE, RULE_PRIORITY};
 use futures_util::TryStreamExt;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage, CacheInfo};
 use rtnetlink::packet_route::link::LinkAttribute;
-use rtnetlink::packet_route::rule::RuleAttribute;
+use rtnetlink::packet_route::route::{RouteAttribute, RouteMessage};
+use rtnetlink::packet_route::rule::{RuleAttribute, RuleMessage};
 use rtnetlink::{Handle, RouteMessageBuilder};
 
 use super::{World, address, device4, index, v6};
@@ -86,12 +88,27 @@ impl World {
 
     /// How many rules there are at the device that the daemon made.
     pub(crate) fn rules_of_ours(&self) -> usize {
+        self.device
+            .with_netlink(async |h| rules_of_ours(&h).await.len())
+    }
+
+    /// Deletes them, and the routes of access `k` that go with them, as other managers of
+    /// the network do that take all for theirs.
+    pub(crate) fn flush(&self, k: u8) {
         self.device.with_netlink(async |h| {
-            let all = h.rule().get(rtnetlink::IpVersion::V4).execute();
-            let all: Vec<_> = all.try_collect().await.expect("list rules");
-            let ours = RuleAttribute::Priority(braid_mptcp::manage::view::RULE_PRIORITY);
-            all.iter().filter(|r| r.attributes.contains(&ours)).count()
-        })
+            for rule in rules_of_ours(&h).await {
+                h.rule().del(rule).execute().await.expect("delete a rule");
+            }
+            let table = FIRST_TABLE + index(&h, &format!("d{k}")).await;
+            let any = RouteMessageBuilder::<Ipv4Addr>::new().build();
+            let all = h.route().get(any).execute();
+            let all: Vec<RouteMessage> = all.try_collect().await.expect("list routes");
+            let of = RouteAttribute::Table(table);
+            for route in all.into_iter().filter(|r| r.attributes.contains(&of)) {
+                let deleted = h.route().del(route).execute().await;
+                deleted.expect("delete a route");
+            }
+        });
     }
 
     /// Gives the device its IPv6 address of access `k` back, and the default
@@ -131,6 +148,14 @@ impl World {
             }
         });
     }
+}
+
+async fn rules_of_ours(h: &Handle) -> Vec<RuleMessage> {
+    let all = h.rule().get(rtnetlink::IpVersion::V4).execute();
+    let mut all: Vec<_> = all.try_collect().await.expect("list rules");
+    let ours = RuleAttribute::Priority(RULE_PRIORITY);
+    all.retain(|r: &RuleMessage| r.attributes.contains(&ours));
+    all
 }
 
 /// The IPv4 default route of access `k`.

@@ -95,7 +95,7 @@ pub(super) fn rows(f: &Facts) -> Vec<Row> {
         trial(
             "short queues of subflows",
             &f.queues,
-            "loaded for a trial (sockops)",
+            "attached for a trial (sockops)",
             "what an access that gets slow was given is late by seconds, and all waits for it",
         ),
         trial(
