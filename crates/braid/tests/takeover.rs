@@ -66,6 +66,7 @@ fn killed_at_any_moment_of_its_work_it_loses_no_byte() {
         device = Daemon::start(&w.device, t.path(), "up", DEVICE);
         traffic.goes_on();
         w.set_link(2, true);
+        w.route(2);
         std::thread::sleep(Duration::from_millis(ms));
         assert_eq!(device.end(Signal::SIGKILL), None);
         device = Daemon::start(&w.device, t.path(), "up", DEVICE);

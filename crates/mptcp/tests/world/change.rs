@@ -62,6 +62,14 @@ impl World {
         });
     }
 
+    /// Gives access `k` its IPv4 default route back, as a DHCP client does after link-up.
+    pub(crate) fn route(&self, k: u8) {
+        self.device.with_netlink(async |h| {
+            let i = index(&h, &format!("d{k}")).await;
+            default4(&h, k, i, Ipv4Addr::new(10, 77, k, 1)).await;
+        });
+    }
+
     /// Adds and deletes an address on the device's loopback `n` times.
     pub(crate) fn churn(&self, n: usize) {
         self.device.with_netlink(async |h| {
