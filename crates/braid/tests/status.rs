@@ -4,8 +4,10 @@
 mod world;
 
 use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
 
 use braid_mptcp::pm::{Limits, PathManager};
 use nix::sys::signal::{Signal, kill};
@@ -72,19 +74,25 @@ fn status(control: &Path) -> Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-#[test]
-fn the_state_is_shown_and_changed() {
-    let Some(w) = World::new(2) else { return };
-    let t = tempfile::tempdir().unwrap();
-    let end = End::start(&w, t.path());
+/// A connection to a proxy that accepts all subflows, over which something has come.
+fn fetching(w: &World) -> (TcpStream, JoinHandle<()>) {
     w.proxy.run(|| {
         PathManager::open()
             .unwrap()
             .set_limits(Limits::MAX)
             .unwrap()
     });
-    let (mut stream, server) = world::mptcp::connected(&w, 80, None);
+    let (mut stream, server) = world::mptcp::connected(w, 80, None);
     fetch(&mut stream, 1_000_000);
+    (stream, server)
+}
+
+#[test]
+fn the_state_is_shown_and_changed() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let end = End::start(&w, t.path());
+    let (mut stream, server) = fetching(&w);
 
     let s = eventually("both accesses are used", || {
         let s = status(&end.control);
@@ -198,14 +206,7 @@ fn accesses_their_order_and_the_scheduler_are_set() {
         "scheduler: wrr, work-conserving\n",
     );
 
-    w.proxy.run(|| {
-        PathManager::open()
-            .unwrap()
-            .set_limits(Limits::MAX)
-            .unwrap()
-    });
-    let (mut stream, server) = world::mptcp::connected(&w, 80, None);
-    fetch(&mut stream, 1_000_000);
+    let (mut stream, server) = fetching(&w);
     let all = braid(&["status", "--json", "--connections"], &end.control);
     let all: Value = serde_json::from_slice(&all.stdout).unwrap();
     let token = all["list"][0]["token"].to_string();

@@ -135,9 +135,8 @@ impl Engine {
     }
 
     fn written(&self) -> Option<Vec<u8>> {
-        let before = self.before.of(DEFAULT).map(str::to_owned);
         let note = Note {
-            before: before.or_else(|| support::sysctl(DEFAULT))?,
+            before: self.default_before()?,
             rr: self.rr,
             kept: self.kept.clone(),
         };

@@ -59,6 +59,14 @@ pub(super) struct Ends {
     others: Vec<End>,
 }
 
+impl End {
+    /// What has happened at it; nothing when it does not answer.
+    async fn events(&mut self) -> Vec<Event> {
+        let events = self.client.get::<Events>("/v1/events").await;
+        events.map(|e| e.events).unwrap_or_default()
+    }
+}
+
 impl Ends {
     pub(super) async fn start(
         context: &Context<'_>,
@@ -280,8 +288,7 @@ impl Ends {
         if case.engine != Engine::Mptcp {
             return vec![];
         }
-        let events = self.device.client.get::<Events>("/v1/events").await;
-        events.map(|e| e.events).unwrap_or_default()
+        self.device.events().await
     }
 
     /// What the sender has to say about accesses that limit the sum.
@@ -289,8 +296,7 @@ impl Ends {
         if case.engine != Engine::Mptcp {
             return vec![];
         }
-        let events = self.sender(case).client.get::<Events>("/v1/events").await;
-        let all = events.map(|e| e.events).unwrap_or_default();
+        let all = self.sender(case).events().await;
         let note = |e: Event| match (e.access, e.what) {
             (Some(access), EventKind::AccessSlow { why }) => Some(format!("{access}: {why}")),
             _ => None,

@@ -70,11 +70,15 @@ impl Engine {
         Ok(())
     }
 
-    /// What the namespace had before this end, and plain TCP keeps.
-    fn plain(&self) -> String {
+    /// What the namespace had before this end.
+    pub(super) fn default_before(&self) -> Option<String> {
         let before = self.before.of(DEFAULT).map(str::to_owned);
-        let before = before.or_else(|| support::sysctl(DEFAULT));
-        before.unwrap_or_else(|| "cubic".into())
+        before.or_else(|| support::sysctl(DEFAULT))
+    }
+
+    /// What plain TCP keeps.
+    fn plain(&self) -> String {
+        self.default_before().unwrap_or_else(|| "cubic".into())
     }
 
     fn put_congestion(&mut self) -> Result<(), DaemonError> {
