@@ -6,7 +6,6 @@ use braid_link::Links;
 use braid_mptcp::manage::View;
 use braid_mptcp::manage::diff::Op;
 use braid_mptcp::manage::view::{DefaultRoute, SourceRule};
-use braid_mptcp::pm::PathManager;
 use futures_util::TryStreamExt;
 use ipnet::IpNet;
 use nix::errno::Errno;
@@ -18,11 +17,12 @@ use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use rtnetlink::{Handle, IpVersion, RouteMessageBuilder};
 
 use super::DaemonError;
+use super::endpoints::Endpoints;
 
 /// The kernel, as seen from the namespace of the thread that made it.
 pub(super) struct Kernel {
     handle: Handle,
-    pub(super) pm: Option<PathManager>,
+    pub(super) pm: Option<Endpoints>,
     /// Steps that a test has refused.
     #[cfg(test)]
     pub(super) refuses: Option<fn(&Op) -> bool>,
@@ -34,7 +34,7 @@ fn failed(what: &str) -> impl Fn(rtnetlink::Error) -> DaemonError {
 
 impl Kernel {
     /// Inside a runtime. Without `pm` there are no endpoints.
-    pub(super) fn open(pm: Option<PathManager>) -> Result<Self, DaemonError> {
+    pub(super) fn open(pm: Option<Endpoints>) -> Result<Self, DaemonError> {
         let handle = braid_link::handle()?;
         Ok(Self {
             handle,
@@ -74,8 +74,8 @@ impl Kernel {
                 view.rules.extend(source_rule(&m));
             }
         }
-        if let Some(pm) = &mut self.pm {
-            view.endpoints = pm.endpoints()?;
+        if let Some(pm) = &self.pm {
+            view.endpoints = pm.list()?;
         }
         Ok(view)
     }
@@ -105,16 +105,17 @@ impl Kernel {
                 (delete.execute().await, format!("delete {}", say_rule(r)))
             }
             Op::AddEndpoint(_) | Op::DeleteEndpoint(_) | Op::SetBackup(..) => {
-                let Some(pm) = &mut self.pm else {
+                let Some(pm) = &self.pm else {
                     return Ok(());
                 };
-                return match op {
-                    Op::AddEndpoint(e) => pm.add(e).map(|_| ()),
+                let op = op.clone();
+                let change = pm.change(move |pm| match op {
+                    Op::AddEndpoint(e) => pm.add(&e).map(|_| ()),
                     Op::DeleteEndpoint(e) => pm.delete(e.id),
-                    Op::SetBackup(e, backup) => pm.set_backup(e.id, *backup),
+                    Op::SetBackup(e, backup) => pm.set_backup(e.id, backup),
                     _ => Ok(()),
-                }
-                .map_err(DaemonError::from);
+                });
+                return change.await.map_err(DaemonError::from);
             }
         };
         match result {

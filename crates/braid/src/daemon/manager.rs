@@ -21,15 +21,15 @@ use braid_mptcp::manage::missing::Missing;
 use braid_mptcp::manage::stripping::Stripping;
 use braid_mptcp::manage::unheard::Unheard;
 use braid_mptcp::manage::{Plan, Settings, View};
-use braid_mptcp::pm::PathManager;
 
 use super::checker::{Checker, Verdict};
 use super::config::Config;
+use super::endpoints::Endpoints;
 use super::kernel::Kernel;
 use super::knocker::Knocker;
 use super::prober::{Answers, Back, Prober};
 use super::requests::Requests;
-use super::state::now;
+use super::state::{now, ticked};
 use super::{DaemonError, events, samples};
 
 /// What happened, and to which access.
@@ -76,7 +76,7 @@ impl Manager {
         requests: Requests,
     ) -> Result<(Self, Heard), DaemonError> {
         let pm = match (role, config.engine) {
-            (Role::Device, Kind::Mptcp) => Some(PathManager::open()?),
+            (Role::Device, Kind::Mptcp) => Some(Endpoints::open()?),
             _ => None,
         };
         let (prober, answers) = Prober::new();
@@ -259,7 +259,9 @@ impl Manager {
         let mut changed = self.retry.is_some_and(|r| r <= t);
         let mut happened = Vec::new();
         if self.recovers() {
-            self.detector.sample(&samples::samples(sockets), t);
+            let since_tick = t.since(ticked());
+            self.detector
+                .sample(&samples::samples(sockets, since_tick), t);
             for outcome in self.detector.tick(t) {
                 match outcome {
                     Outcome::Probe { address, number } => self.prober.send(address, number),

@@ -12,6 +12,7 @@ mod checker;
 mod config;
 mod connection;
 mod dial;
+mod endpoints;
 mod engine;
 mod events;
 mod keep;

@@ -19,8 +19,9 @@ const LIVE: [u8; 6] = [1, 4, 5, 8, 9, 11];
 /// that was given up has its end outstanding for minutes.
 const OPEN: [u8; 2] = [1, 8];
 
-/// The subflows by their local address.
-pub(super) fn samples(sockets: &[TcpSocket]) -> BTreeMap<IpAddr, Sample> {
+/// The subflows by their local address. Sockets count time in ticks (jiffies) up to the last
+/// one, which was `since_tick` ago: with it, looks at the same packet tell the same time.
+pub(super) fn samples(sockets: &[TcpSocket], since_tick: Duration) -> BTreeMap<IpAddr, Sample> {
     let mut all: BTreeMap<IpAddr, Sample> = BTreeMap::new();
     for s in sockets {
         if s.ulp.is_none() || !LIVE.contains(&s.state) {
@@ -33,7 +34,7 @@ pub(super) fn samples(sockets: &[TcpSocket]) -> BTreeMap<IpAddr, Sample> {
             false => (false, 0),
         };
         let ms = t.last_ack_recv_ms.min(t.last_data_recv_ms);
-        let quiet = Duration::from_millis(ms.into());
+        let quiet = Duration::from_millis(ms.into()) + since_tick;
         let rtt = (t.min_rtt_us != u32::MAX && t.min_rtt_us > 0)
             .then(|| Duration::from_micros(t.min_rtt_us.into()));
         let remote = open.then_some(s.remote);
@@ -157,7 +158,7 @@ mod tests {
     fn any_sign_of_life_of_any_subflow_counts() {
         let mut plain = subflow("10.77.1.2:9", 1, 0, 0, 0);
         plain.ulp = None;
-        let all = samples(&[
+        let all = [
             subflow("10.77.1.2:1", 1, 900, 30, 0),
             subflow("10.77.1.2:2", 1, 70, 800, 4),
             subflow("10.77.2.2:1", 1, 500, 600, 0),
@@ -165,12 +166,13 @@ mod tests {
             // Given up, its end never acknowledged.
             subflow("10.77.2.2:3", 4, 700, 800, 1),
             plain,
-        ]);
+        ];
+        let all = samples(&all, Duration::from_millis(3));
         let first = all[&IpAddr::from([10, 77, 1, 2])];
-        assert_eq!((first.subflows, first.quiet.as_millis()), (2, 30));
+        assert_eq!((first.subflows, first.quiet.as_millis()), (2, 33));
         assert!(first.unacked && first.min_rtt == Some(Duration::from_millis(7)));
         let second = all[&IpAddr::from([10, 77, 2, 2])];
-        assert_eq!((second.subflows, second.quiet.as_millis()), (2, 500));
+        assert_eq!((second.subflows, second.quiet.as_millis()), (2, 503));
         assert!(!second.unacked);
     }
 
@@ -180,7 +182,8 @@ mod tests {
             remote: SocketAddr::from(([10, 77, 0, 1], port)),
             ..subflow("10.77.1.2:1", state, ms, ms, 0)
         };
-        let leads = |all: &[TcpSocket]| samples(all)[&IpAddr::from([10, 77, 1, 2])].remote;
+        let leads =
+            |all: &[TcpSocket]| samples(all, Duration::ZERO)[&IpAddr::from([10, 77, 1, 2])].remote;
         let all = [to(80, 1, 50), to(81, 1, 20), to(82, 1, 90), to(83, 4, 1)];
         assert_eq!(leads(&all), Some(all[1].remote));
         assert_eq!(leads(&all[3..]), None, "what was given up leads nowhere");

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path as UrlPath, Query, State as Shared};
+use axum::extract::{Path as UrlPath, Query, Request, State as Shared};
 use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use axum::{Json, Router};
@@ -102,7 +103,17 @@ pub(super) fn routes<S: Api>(state: Arc<S>) -> Router {
             put(weigh_one::<S>).delete(reset_one::<S>),
         )
         .fallback(async || refuse(StatusCode::NOT_FOUND, "no such request".into()))
+        .layer(from_fn(to_the_end))
         .with_state(state)
+}
+
+/// What was begun is finished, though whoever asked for it has gone meanwhile.
+async fn to_the_end(request: Request, next: Next) -> Response {
+    let done = tokio::spawn(next.run(request)).await;
+    done.unwrap_or_else(|e| {
+        let why = format!("the request failed ({e}): this is a bug");
+        refuse(StatusCode::INTERNAL_SERVER_ERROR, why)
+    })
 }
 
 #[derive(Deserialize)]
@@ -189,4 +200,41 @@ fn answer<T: serde::Serialize>(result: Result<T, DaemonError>) -> Response {
 
 fn refuse(status: StatusCode, error: String) -> Response {
     (status, Json(ApiError { error })).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::UnixStream;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_change_is_finished_though_nobody_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let slow = move || {
+            let tell = tell.clone();
+            async move {
+                tell.send("begun").unwrap();
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                tell.send("finished").unwrap();
+            }
+        };
+        let app = Router::new()
+            .route("/", put(slow))
+            .layer(from_fn(to_the_end));
+        let path = folder.path().join("c.sock");
+        tokio::spawn(axum::serve(listen(&path).unwrap(), app).into_future());
+        let mut client = UnixStream::connect(&path).await.unwrap();
+        let request = b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        assert_eq!(told.recv().await, Some("begun"));
+        drop(client);
+        let soon = tokio::time::timeout(Duration::from_secs(10), told.recv());
+        assert_eq!(soon.await, Ok(Some("finished")));
+    }
 }

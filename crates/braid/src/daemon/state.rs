@@ -16,6 +16,7 @@ use braid_mptcp::manage::slow::Slowness;
 use braid_mptcp::mib;
 use braid_mptcp::support;
 use ipnet::IpNet;
+use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use tokio::sync::Notify;
 
@@ -65,10 +66,18 @@ pub(super) struct State {
 
 /// `CLOCK_MONOTONIC` in nanoseconds.
 pub(super) fn now() -> u64 {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| {
-        let ns = t.tv_sec() * 1_000_000_000 + t.tv_nsec();
-        u64::try_from(ns).unwrap_or(0)
-    })
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, nanos)
+}
+
+/// The same clock when the kernel last counted a tick (jiffy).
+pub(super) fn ticked() -> Time {
+    let last = clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE);
+    last.map_or_else(|_| Time::from_nanos(now()), |t| Time::from_nanos(nanos(t)))
+}
+
+fn nanos(t: TimeSpec) -> u64 {
+    let ns = t.tv_sec() * 1_000_000_000 + t.tv_nsec();
+    u64::try_from(ns).unwrap_or(0)
 }
 
 /// What a panic in another request left is still consistent: every change is made

@@ -233,8 +233,14 @@ impl Schedule {
         for o in &mut self.outages {
             let during = |t: Time| t >= o.down && o.up.is_none_or(|up| t < up);
             let found = events.iter().find(|e| {
-                let out = matches!(&e.what, EventKind::AccessState { state, .. }
-                    if !matches!(state, AccessState::Active | AccessState::Backup));
+                // Its subflow ends some time before the daemon has tidied up.
+                let out = match &e.what {
+                    EventKind::SubflowClosed(_) => true,
+                    EventKind::AccessState { state, .. } => {
+                        !matches!(state, AccessState::Active | AccessState::Backup)
+                    }
+                    _ => false,
+                };
                 out && e.access.as_ref() == Some(&o.access) && during(Time::from_nanos(e.t_ns))
             });
             o.out = found.map(|e| Time::from_nanos(e.t_ns));

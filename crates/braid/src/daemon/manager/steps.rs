@@ -93,8 +93,8 @@ impl Manager {
             self.memory.refused.extend(refused);
             self.retry = Some(t + RETRY_FIRST);
         }
-        if let Some(pm) = &mut self.kernel.pm
-            && let Ok(all) = pm.endpoints()
+        if let Some(pm) = &self.kernel.pm
+            && let Ok(all) = pm.list()
         {
             self.view.endpoints = all;
         }

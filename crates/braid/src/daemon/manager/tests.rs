@@ -77,6 +77,12 @@ fn managed(test: impl AsyncFnOnce(Manager, &Path) + Send + 'static) {
     std::thread::spawn(in_namespace).join().unwrap();
 }
 
+/// As others would.
+async fn delete_endpoint(m: &Manager, id: u8) {
+    let pm = m.kernel.pm.as_ref().unwrap();
+    pm.change(move |pm| pm.delete(id)).await.unwrap();
+}
+
 /// The endpoints, and which are backups.
 fn set(m: &Manager) -> BTreeMap<IpAddr, bool> {
     let all = m.view.endpoints.iter();
@@ -153,7 +159,7 @@ fn what_was_refused_before_does_not_count_against_a_request() {
         let m = &mut m;
         let id = m.view.endpoints[2].id;
         m.kernel.refuses = Some(|op| matches!(op, Op::AddEndpoint(_)));
-        m.kernel.pm.as_mut().unwrap().delete(id).unwrap();
+        delete_endpoint(m, id).await;
         m.reconcile().await.unwrap();
         let active = AccessState::Active;
         assert_eq!(states(m), [active, active, AccessState::Ignored]);
@@ -173,14 +179,13 @@ fn each_refusal_is_said_with_its_access_and_others_take_its_place() {
         let m = &mut m;
         let all = order(&[("nr", 1), ("wifi", 2), ("lte", 3)]);
         m.prioritise(&all).await.unwrap();
-        let delete = |m: &mut Manager, k: u8| {
+        let id = |m: &Manager, k: u8| {
             let mut all = m.view.endpoints.iter();
-            let id = all.find(|e| e.address == address(k)).unwrap().id;
-            m.kernel.pm.as_mut().unwrap().delete(id).unwrap();
+            all.find(|e| e.address == address(k)).unwrap().id
         };
         let first = |op: &Op| matches!(op, Op::AddEndpoint(e) if e.address == address(1));
         m.kernel.refuses = Some(first);
-        delete(m, 1);
+        delete_endpoint(m, id(m, 1)).await;
         m.reconcile().await.unwrap();
         assert_eq!(states(m), [Ignored, Active, Backup]);
         assert!(m.plan.accesses[0].1.contains("the kernel refused to"));
@@ -193,7 +198,7 @@ fn each_refusal_is_said_with_its_access_and_others_take_its_place() {
         assert!(said.to_string().starts_with("access \"nr\": "), "{said}");
 
         m.kernel.refuses = Some(|op| matches!(op, Op::AddEndpoint(_)));
-        delete(m, 2);
+        delete_endpoint(m, id(m, 2)).await;
         m.reconcile().await.unwrap();
         assert_eq!(states(m), [Ignored, Ignored, Active]);
         assert_eq!(m.said.len(), 1);

@@ -2,7 +2,7 @@
 //!
 //! A path is dead when something is outstanding on it and no sign of life of any
 //! kind (acknowledgement, data, answered probe) came for three times its least
-//! round-trip time and 100 ms. It lives again when probes are answered.
+//! round-trip time and [`MARGIN`], so that it is out of use within that and 100 ms. It lives again when probes are answered.
 //!
 //! Two probes at least have to be outstanding, so that one lost packet kills
 //! nothing. Unacknowledged data counts by itself only after the kernel's own
@@ -23,8 +23,9 @@ use braid_core::Time;
 
 use path::Path;
 
-/// To be added to three round-trip times.
-const MARGIN: Duration = Duration::from_millis(100);
+/// To be added to three round-trip times: the 100 ms in which a dead path is to be out of use,
+/// less what timers, a look at the sockets and the end of its subflows take.
+const MARGIN: Duration = Duration::from_millis(92);
 /// A path that is in use is asked when it was quiet for this long.
 const ASK: Duration = Duration::from_millis(40);
 /// How often sockets are looked at while connections exist and nothing flows.

@@ -17,6 +17,8 @@ const KEPT: usize = 64;
 /// Answers in a row that bring a path back, and the most that are ever asked for.
 const ANSWERS: u32 = 2;
 const ANSWERS_MAX: u32 = 32;
+/// One that has answered is asked again this soon after, ms, unless it died lately.
+const CONFIRM: u64 = 15;
 /// A path that dies again within this long needs twice as many.
 const FLAP: Duration = Duration::from_secs(5);
 /// One that lives this long needs [`ANSWERS`] again.
@@ -243,10 +245,12 @@ impl Path {
                 Some(true)
             }
             Some(since) => {
-                let lost = self
-                    .sent
-                    .iter()
-                    .any(|s| s.at >= since.max(self.floor) && now.since(s.at) >= self.limit());
+                // Probes that nobody answers are not lost.
+                let lost = self.sent.iter().any(|s| {
+                    (s.by_tcp || self.answers)
+                        && s.at >= since.max(self.floor)
+                        && now.since(s.at) >= self.limit()
+                });
                 if lost {
                     self.in_a_row = 0;
                     let limit = self.limit();
@@ -284,7 +288,9 @@ impl Path {
         };
         let ms = |n| last + Duration::from_millis(n);
         if let Some(since) = self.silent {
+            let confirms = self.in_a_row > 0 && self.wanted == ANSWERS && self.sent.is_empty();
             return match last.since(since) < EAGER {
+                _ if confirms => ms(CONFIRM),
                 _ if !busy => ms(500),
                 true => ms(50),
                 false => ms(250),

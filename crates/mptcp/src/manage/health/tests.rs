@@ -164,13 +164,14 @@ fn a_path_that_dies_is_found_within_the_bound_and_comes_back() {
         let [(true, 1, died), (false, 1, back)] = s.found[..] else {
             panic!("rtt {rtt}: {:?}", s.found);
         };
+        // Some ms are left to take it out.
         let bound = 3 * rtt + 100;
         assert!(
-            (5_000 + bound - 10..=5_000 + bound + 25).contains(&died),
+            (5_000 + bound - 15..=5_000 + bound - 5).contains(&died),
             "rtt {rtt}: died at {died}"
         );
         assert!(
-            (9_000..=9_000 + 2 * rtt + 160).contains(&back),
+            (9_000..=9_000 + 2 * rtt + 70).contains(&back),
             "rtt {rtt}: back at {back}"
         );
     }
