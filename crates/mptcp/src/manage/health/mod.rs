@@ -2,7 +2,8 @@
 //!
 //! A path is dead when something is outstanding on it and no sign of life of any
 //! kind (acknowledgement, data, answered probe) came for three times its least
-//! round-trip time and [`MARGIN`], so that it is out of use within that and 100 ms. It lives again when probes are answered.
+//! round-trip time and 92 ms, so that it is out of use within that and 100 ms. It
+//! lives again when probes are answered.
 //!
 //! Two probes at least have to be outstanding, so that one lost packet kills
 //! nothing. Unacknowledged data counts by itself only after the kernel's own
