@@ -7,6 +7,12 @@
 
 char _license[] SEC("license") = "GPL";
 
+/* us: what busy hosts and links that send in batches may add to the least round trip of a
+ * round, an eighth of the least ever at most. 10 packets take 0.1 ms at 1 Gbit/s: without
+ * it, such time is taken for a queue.
+ */
+#define HOSTS_US 250
+
 /* packets that a connection keeps queued over all subflows */
 const volatile __u32 total_alpha = 10;
 
@@ -107,8 +113,20 @@ static __always_inline __u64 sibling_rates(struct sock *sk)
 	return sum;
 }
 
+/* What the network took of it. */
+static __always_inline __u32 network_rtt(__u32 rtt, __u32 base)
+{
+	__u32 most = base / 8 < HOSTS_US ? base / 8 : HOSTS_US;
+
+	if (rtt <= base)
+		return rtt;
+	return rtt - base <= most ? base : rtt - most;
+}
+
 static __always_inline void end_round(struct sock *sk)
 {
+	/* first: each branch before the walk has the verifier go through it once more */
+	__u64 others = sibling_rates(sk);
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct wvegas *ca = ca_priv(sk);
 	__u32 now = tp->snd_cwnd, cwnd = now < CC_CWND_MAX ? now : CC_CWND_MAX;
@@ -125,8 +143,8 @@ static __always_inline void end_round(struct sock *sk)
 		total = 1;
 	if (total > CC_WVEGAS_TOTAL_MAX)
 		total = CC_WVEGAS_TOTAL_MAX;
-	cc_wvegas_round(&s, ca->base_rtt, ca->round_rtt,
-			sibling_rates(sk), total);
+	cc_wvegas_round(&s, ca->base_rtt,
+			network_rtt(ca->round_rtt, ca->base_rtt), others, total);
 	ca->rate = s.rate;
 	ca->alpha = s.alpha;
 	ca->queue_delay = s.queue_delay;
