@@ -8,6 +8,7 @@ mod apps;
 #[cfg(feature = "report")]
 mod best;
 mod case;
+mod ceiling;
 mod child;
 mod controls;
 mod counted;
