@@ -5,7 +5,9 @@ use braid_core::stats::median;
 use braid_lab::summary::CaseResult;
 use clap::Args;
 
-use super::soak_plan::{CLASSES, Class, PER_CLASS, classes, congestion_controls, pairs};
+use super::soak_plan::{
+    CLASSES, CONGESTION_CONTROLS, Class, PER_CLASS, classes, congestion_controls, pairs,
+};
 use crate::figures::show;
 use crate::report::{Comparison, Report};
 use crate::runs::{RunArgs, Runs};
@@ -17,6 +19,9 @@ pub(crate) struct Options {
     /// Runs of each of the 20 classes
     #[arg(long, default_value_t = PER_CLASS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: u32,
+    /// Only the classes of these congestion controls; `wrr`: weights
+    #[arg(long, value_delimiter = ',', value_parser = CONGESTION_CONTROLS)]
+    only: Vec<String>,
     #[command(flatten)]
     runs: RunArgs,
 }
@@ -27,7 +32,9 @@ const LEAST: f64 = 0.85;
 /// Runs the soak, or takes the runs that there are; false if one collapsed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let ccs = congestion_controls()?;
-    let classes = classes(&ccs, &pairs()?);
+    let mut classes = classes(&ccs, &pairs()?);
+    let wanted = |c: &Class| options.only.is_empty() || options.only.contains(&c.cc);
+    classes.retain(wanted);
     let mut runs = Runs::new(&options.runs, "soak")?;
     let total = classes.len() * options.repeat as usize;
     let mut results: Vec<Vec<CaseResult>> = vec![Vec::new(); classes.len()];

@@ -73,18 +73,18 @@ pub(crate) fn classes(ccs: &[&str], pairs: &[String]) -> Vec<Class> {
     out
 }
 
-/// The congestion controls: those of the paper and Braid's, and of the
-/// kernel's own those that it has.
+/// Those of the paper, the kernel's own, and weights.
+pub(crate) const CONGESTION_CONTROLS: [&str; 8] = [
+    "cubic", "reno", "bbr", "lia", "olia", "balia", "wvegas", "wrr",
+];
+
+/// The same, but for those that this kernel lacks.
 pub(crate) fn congestion_controls() -> Result<Vec<&'static str>> {
     let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let available = std::fs::read_to_string(path).with_context(|| format!("read {path}"))?;
     let has = |cc: &str| available.split_whitespace().any(|a| a == cc);
-    Ok([
-        "cubic", "reno", "bbr", "lia", "olia", "balia", "wvegas", "wrr",
-    ]
-    .into_iter()
-    .filter(|cc| *cc != "bbr" || has(cc))
-    .collect())
+    let all = CONGESTION_CONTROLS.into_iter();
+    Ok(all.filter(|cc| *cc != "bbr" || has(cc)).collect())
 }
 
 /// The names of the pairs.
@@ -104,9 +104,7 @@ mod tests {
 
     #[test]
     fn every_pair_and_congestion_control_occurs() {
-        let all = [
-            "cubic", "reno", "bbr", "lia", "olia", "balia", "wvegas", "wrr",
-        ];
+        let all = CONGESTION_CONTROLS;
         let without_bbr: Vec<&str> = all.into_iter().filter(|c| *c != "bbr").collect();
         let pairs = pairs().unwrap();
         assert_eq!(pairs.len(), 7);
