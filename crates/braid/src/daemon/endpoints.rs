@@ -31,7 +31,11 @@ impl Endpoints {
         let pm = Arc::clone(&self.0);
         match tokio::task::spawn_blocking(move || change(&mut lock(&pm))).await {
             Ok(changed) => changed,
-            Err(e) => std::panic::resume_unwind(e.into_panic()),
+            Err(e) => match e.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime ends, and with it whoever waits.
+                Err(_) => std::future::pending().await,
+            },
         }
     }
 }
