@@ -29,6 +29,7 @@ use super::kernel::Kernel;
 use super::knocker::Knocker;
 use super::prober::{Answers, Back, Prober};
 use super::requests::Requests;
+use super::routes::Routes;
 use super::state::{now, ticked};
 use super::{DaemonError, events, samples};
 
@@ -51,6 +52,7 @@ pub(super) struct Manager {
     requests: Requests,
     kernel: Kernel,
     memory: Memory,
+    routes: Routes,
     detector: Detector,
     missing: Missing,
     unheard: Unheard,
@@ -68,12 +70,13 @@ pub(super) struct Manager {
 }
 
 impl Manager {
-    /// Inside a runtime, in the namespace that is to be managed.
+    /// Inside a runtime, in the namespace that is to be managed. It takes up what a killed one
+    /// with the same control socket has left.
     pub(super) fn new(
         role: Role,
         file: &Path,
         config: Config,
-        requests: Requests,
+        control: &Path,
     ) -> Result<(Self, Heard), DaemonError> {
         let pm = match (role, config.engine) {
             (Role::Device, Kind::Mptcp) => Some(Endpoints::open()?),
@@ -82,7 +85,9 @@ impl Manager {
         let (prober, answers) = Prober::new();
         let (checker, verdicts) = Checker::new();
         let mut settings = config.settings();
+        let requests = Requests::beside(control);
         requests.go_on(&mut settings);
+        let routes = Routes::beside(control);
         let manager = Self {
             role,
             file: file.to_owned(),
@@ -90,7 +95,8 @@ impl Manager {
             requests,
             config,
             kernel: Kernel::open(pm)?,
-            memory: Memory::default(),
+            memory: routes.recall(),
+            routes,
             detector: Detector::default(),
             missing: Missing::default(),
             unheard: Unheard::default(),

@@ -26,6 +26,7 @@ mod prober;
 mod quic;
 mod reload;
 mod requests;
+mod routes;
 mod samples;
 mod serve;
 mod slow;
@@ -171,8 +172,7 @@ async fn serve_until(
         Kind::Tcp | Kind::Mpquic => None,
     };
     let engine = engine::Engine::set_up(&config, role, before::Before::beside(control))?;
-    let (manager, heard) =
-        manager::Manager::new(role, file, config, requests::Requests::beside(control))?;
+    let (manager, heard) = manager::Manager::new(role, file, config, control)?;
     let state = Arc::new(State::new(role, manager, engine)?);
     let done = watched(&state, listener, changes, kernel_events, heard, stop).await;
     let back = state.manager.lock().await.take_back().await;

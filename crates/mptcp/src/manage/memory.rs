@@ -16,6 +16,19 @@ pub struct Hop {
     pub metric: u32,
 }
 
+/// A next hop that an interface has, or had last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    /// The interface's name.
+    pub interface: String,
+    /// For IPv4, or for IPv6.
+    pub v4: bool,
+    /// The table of somebody else that it is for; absent: the best that there was.
+    pub table: Option<u32>,
+    /// The next hop.
+    pub hop: Hop,
+}
+
 /// The default routes that interfaces had, and the endpoints that we made.
 ///
 /// The kernel drops the routes of an interface that goes down, and nobody but a
@@ -57,6 +70,33 @@ impl Memory {
         }
         self.hops
             .extend(best.into_iter().map(|(key, (_, _, hop))| (key, hop)));
+    }
+
+    /// All next hops, for whoever follows this program.
+    pub fn remembered(&self) -> Vec<Remembered> {
+        let entry = |interface: &String, v4, table, hop: &Hop| Remembered {
+            interface: interface.clone(),
+            v4,
+            table,
+            hop: *hop,
+        };
+        let best = self.hops.iter();
+        let best = best.map(|((interface, v4), hop)| entry(interface, *v4, None, hop));
+        let others = self.tables.iter();
+        let others = others.map(|((i, v4, table), hop)| entry(i, *v4, Some(*table), hop));
+        best.chain(others).collect()
+    }
+
+    /// Takes what the program before this one had seen. A gateway of the other family is left
+    /// out.
+    pub fn recall(&mut self, all: impl IntoIterator<Item = Remembered>) {
+        let fits = |r: &Remembered| r.hop.gateway.is_none_or(|g| g.is_ipv4() == r.v4);
+        for r in all.into_iter().filter(fits) {
+            match r.table {
+                Some(table) => self.tables.insert((r.interface, r.v4, table), r.hop),
+                None => self.hops.insert((r.interface, r.v4), r.hop),
+            };
+        }
     }
 
     /// The next hop that the interface has, or had last.

@@ -39,6 +39,7 @@ impl Manager {
             self.stand_by(&before);
         }
         if self.recovers() {
+            self.routes.keep(&self.memory);
             let of = |u: &Use| (u.address, u.interface.clone());
             let probed: BTreeMap<_, _> =
                 self.plan.uses.iter().filter(|u| u.routed).map(of).collect();

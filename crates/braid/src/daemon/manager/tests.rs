@@ -67,8 +67,8 @@ fn managed(test: impl AsyncFnOnce(Manager, &Path) + Send + 'static) {
                 lay(&h, k).await;
             }
             let config = Config::load(&file, Role::Device).unwrap();
-            let requests = Requests::beside(&t.path().join("c.sock"));
-            let (mut m, _heard) = Manager::new(Role::Device, &file, config, requests).unwrap();
+            let control = t.path().join("c.sock");
+            let (mut m, _heard) = Manager::new(Role::Device, &file, config, &control).unwrap();
             m.begin().await.unwrap();
             assert_eq!(set(&m), [1, 2, 3].map(|k| (address(k), false)).into());
             test(m, t.path()).await;
