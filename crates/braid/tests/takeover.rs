@@ -49,6 +49,32 @@ fn a_killed_daemon_is_followed_by_one_that_takes_over() {
     assert_eq!(w.rules_of_ours(), 0);
 }
 
+/// As `systemctl restart` does it.
+#[test]
+fn one_that_ends_in_order_while_an_interface_is_down_leaves_its_next_hop() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let kept = || {
+        let mut names = std::fs::read_dir(t.path())
+            .unwrap()
+            .map(|f| f.unwrap().path());
+        names.any(|n| n.extension().is_some_and(|e| e == "routes"))
+    };
+    let both = [device4(1), device4(2)];
+    let mut device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let traffic = Traffic::start(&w, service(80));
+    runs_on(&device, &both);
+    w.set_link(2, false);
+    runs_on(&device, &both[..1]);
+    assert_eq!((device.end(Signal::SIGTERM), kept()), (Some(0), true));
+    let mut device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    w.set_link(2, true);
+    runs_on(&device, &both);
+    traffic.goes_on();
+    traffic.stop();
+    assert_eq!(device.end(Signal::SIGTERM), Some(0));
+}
+
 /// While it deals with a lost access, or with one that comes back. Nobody else puts routes back.
 #[test]
 fn killed_at_any_moment_of_its_work_it_loses_no_byte() {

@@ -29,9 +29,6 @@ const KNOWN: [&str; 12] = [
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
-    /// Which boot, and which network namespace in it.
-    boot: String,
-    namespace: u64,
     /// In the order in which they were changed.
     sysctls: Vec<(String, String)>,
     /// The path manager's: further subflows, addresses accepted.
@@ -42,8 +39,6 @@ struct Kept {
 #[derive(Debug)]
 pub(super) struct Before {
     file: KeptFile,
-    /// `None` where the namespace cannot be told from others: nothing is kept then.
-    place: Option<(String, u64)>,
     sysctls: Vec<(&'static str, String)>,
     limits: Option<Limits>,
 }
@@ -54,12 +49,10 @@ impl Before {
         const ABOUT: &str = "what the network namespace had before";
         let mut before = Self {
             file: KeptFile::beside(control, ".before", ABOUT),
-            place: place(),
             sysctls: Vec::new(),
             limits: None,
         };
-        let kept = before.file.read::<Kept>();
-        if let Some(kept) = kept.filter(|k| Some((k.boot.clone(), k.namespace)) == before.place) {
+        if let Some(kept) = before.file.read::<Kept>() {
             let known = |(name, value): (String, String)| {
                 let name = KNOWN.into_iter().find(|k| *k == name)?;
                 let sound = name != DEFAULT || !is_ours(&value);
@@ -99,13 +92,8 @@ impl Before {
     }
 
     fn keep(&self) {
-        let Some((boot, namespace)) = self.place.clone() else {
-            return;
-        };
         let sysctls = self.sysctls.iter();
         self.file.write(&Kept {
-            boot,
-            namespace,
             sysctls: sysctls.map(|(n, v)| ((*n).to_owned(), v.clone())).collect(),
             limits: self.limits.map(|l| (l.subflows, l.add_addr_accepted)),
         });
@@ -120,11 +108,6 @@ impl Before {
             let _ = support::set_sysctl(name, before);
         }
     }
-}
-
-fn place() -> Option<(String, u64)> {
-    let boot = support::sysctl("kernel.random.boot_id")?;
-    Some((boot, support::namespace_cookie().ok()?))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use super::knocker::Knocker;
 use super::prober::{Answers, Back, Prober};
 use super::requests::Requests;
 use super::routes::Routes;
-use super::state::{now, ticked};
+use super::state::now;
 use super::{DaemonError, events, samples};
 
 /// What happened, and to which access.
@@ -87,7 +87,7 @@ impl Manager {
         let mut settings = config.settings();
         let requests = Requests::beside(control);
         requests.go_on(&mut settings);
-        let routes = Routes::beside(control);
+        let (routes, memory) = Routes::beside(control);
         let manager = Self {
             role,
             file: file.to_owned(),
@@ -95,7 +95,7 @@ impl Manager {
             requests,
             config,
             kernel: Kernel::open(pm)?,
-            memory: routes.recall(),
+            memory,
             routes,
             detector: Detector::default(),
             missing: Missing::default(),

@@ -73,7 +73,9 @@ impl Requests {
         };
         match kept.configured == kept.now {
             true => self.0.forget(),
-            false => self.0.write(&kept),
+            false => {
+                self.0.write(&kept);
+            }
         }
     }
 }

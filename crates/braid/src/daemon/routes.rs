@@ -4,15 +4,17 @@
 use std::net::IpAddr;
 use std::path::Path;
 
+use braid_mptcp::manage::View;
 use braid_mptcp::manage::memory::{Hop, Memory, Remembered};
+use braid_mptcp::manage::view::{DefaultRoute, PROTOCOL};
 use serde::{Deserialize, Serialize};
 
 use super::kept_file::KeptFile;
 
-/// As it stands in the file.
+/// A next hop as it stands in the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct KeptHop {
     interface: String,
     v4: bool,
     table: Option<u32>,
@@ -20,7 +22,7 @@ struct Line {
     metric: u32,
 }
 
-impl From<&Remembered> for Line {
+impl From<&Remembered> for KeptHop {
     fn from(r: &Remembered) -> Self {
         Self {
             interface: r.interface.clone(),
@@ -32,8 +34,8 @@ impl From<&Remembered> for Line {
     }
 }
 
-impl From<Line> for Remembered {
-    fn from(l: Line) -> Self {
+impl From<KeptHop> for Remembered {
+    fn from(l: KeptHop) -> Self {
         Self {
             interface: l.interface,
             v4: l.v4,
@@ -46,41 +48,65 @@ impl From<Line> for Remembered {
     }
 }
 
-/// The file, which goes when this is dropped.
+/// The file. It goes with a daemon that ends in order, unless an interface is down.
 pub(super) struct Routes {
     file: KeptFile,
     kept: Vec<Remembered>,
 }
 
 impl Routes {
-    pub(super) fn beside(control: &Path) -> Self {
-        let file = KeptFile::beside(control, ".routes", "by which gateways interfaces led out");
-        Self { file, kept: vec![] }
-    }
-
-    /// What the daemon before had seen. Gateways are held against the interface's network
+    /// And what the daemon before had seen. Gateways are held against the interface's network
     /// before they are used, as all are.
-    pub(super) fn recall(&self) -> Memory {
+    pub(super) fn beside(control: &Path) -> (Self, Memory) {
+        let mut file = KeptFile::beside(control, ".routes", "by which gateways interfaces led out");
+        let hops = file.read::<Vec<KeptHop>>();
+        // One that cannot even begin changes nothing.
+        file.stay(hops.is_some());
         let mut memory = Memory::default();
-        let lines = self.file.read::<Vec<Line>>().unwrap_or_default();
-        memory.recall(lines.into_iter().map(Remembered::from));
-        memory
+        let hops = hops.unwrap_or_default().into_iter();
+        memory.recall(hops.map(Remembered::from));
+        (Self { file, kept: vec![] }, memory)
     }
 
     /// Keeps what is new.
     pub(super) fn keep(&mut self, memory: &Memory) {
         let now = memory.remembered();
         if now != self.kept {
-            let lines: Vec<Line> = now.iter().map(Line::from).collect();
-            self.file.write(&lines);
-            self.kept = now;
+            let hops: Vec<KeptHop> = now.iter().map(KeptHop::from).collect();
+            if self.file.write(&hops) {
+                self.kept = now;
+            }
         }
+    }
+
+    /// The daemon ends in order, with what it has set: is there an interface by which only we
+    /// know a way out?
+    pub(super) fn end(&mut self, memory: &Memory, view: &View) {
+        let lost = |r: &Remembered| {
+            let mut all = view.interfaces.iter();
+            let interface = all.find(|i| i.name == r.interface);
+            let mut theirs = view.routes.iter().filter(|d| d.protocol != PROTOCOL);
+            interface.is_some_and(|i| {
+                let there = |d: &DefaultRoute| {
+                    let table = r.table.is_none_or(|t| d.table == t);
+                    d.ifindex == i.index && d.v4 == r.v4 && table
+                };
+                !theirs.any(there)
+            })
+        };
+        self.file.stay(memory.remembered().iter().any(lost));
+    }
+
+    /// There are no routes to look after.
+    pub(super) fn forget(&mut self) {
+        self.file.stay(false);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use braid_mptcp::manage::view::Interface;
     use proptest::prelude::*;
 
     fn remembered() -> impl Strategy<Value = Remembered> {
@@ -102,12 +128,16 @@ mod tests {
             let control = t.path().join("c.sock");
             let mut memory = Memory::default();
             memory.recall(all);
-            let mut routes = Routes::beside(&control);
+            let (mut routes, nothing) = Routes::beside(&control);
+            prop_assert_eq!(nothing.remembered(), []);
             routes.keep(&memory);
-            let again = Routes::beside(&control).recall();
+            // Killed: nothing is dropped.
+            std::mem::forget(routes);
+            let (mut routes, again) = Routes::beside(&control);
             prop_assert_eq!(again.remembered(), memory.remembered());
             let fits = |r: &Remembered| r.hop.gateway.is_none_or(|g| g.is_ipv4() == r.v4);
             prop_assert!(again.remembered().iter().all(fits));
+            routes.forget();
             drop(routes);
             prop_assert_eq!(std::fs::read_dir(t.path()).unwrap().count(), 0);
         }
@@ -117,7 +147,55 @@ mod tests {
             let t = tempfile::tempdir().unwrap();
             let control = t.path().join("c.sock");
             std::fs::write(t.path().join("c.sock.routes"), text).unwrap();
-            prop_assert_eq!(Routes::beside(&control).recall().remembered(), []);
+            prop_assert_eq!(Routes::beside(&control).1.remembered(), []);
+        }
+    }
+
+    #[test]
+    fn it_stays_for_as_long_as_a_route_is_lost() {
+        let t = tempfile::tempdir().unwrap();
+        let control = t.path().join("c.sock");
+        let wifi = Interface {
+            index: 4,
+            name: "w".into(),
+            ..Interface::default()
+        };
+        let route = DefaultRoute {
+            table: 254,
+            v4: true,
+            ifindex: 4,
+            gateway: Some([192, 0, 2, 1].into()),
+            metric: 600,
+            protocol: 16,
+        };
+        let with = |interfaces: &[Interface], routes: &[DefaultRoute]| View {
+            interfaces: interfaces.to_vec(),
+            routes: routes.to_vec(),
+            ..View::default()
+        };
+        let there = with(std::slice::from_ref(&wifi), std::slice::from_ref(&route));
+        let down = with(std::slice::from_ref(&wifi), &[]);
+        let by_us = DefaultRoute {
+            protocol: PROTOCOL,
+            ..route
+        };
+        let ours = with(std::slice::from_ref(&wifi), &[by_us]);
+        let gone = with(&[], &[]);
+        let (mut routes, mut memory) = Routes::beside(&control);
+        memory.learn(&there);
+        for (view, stays) in [
+            (&there, false),
+            (&down, true),
+            (&ours, true),
+            (&gone, false),
+        ] {
+            routes.keep(&memory);
+            routes.end(&memory, view);
+            drop(routes);
+            let again;
+            (routes, again) = Routes::beside(&control);
+            let expected = if stays { memory.remembered() } else { vec![] };
+            assert_eq!(again.remembered(), expected, "{view:?}");
         }
     }
 }

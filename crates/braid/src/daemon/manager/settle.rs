@@ -24,6 +24,9 @@ impl Manager {
     /// Plans for the view, and takes the steps if `apply`.
     pub(super) async fn settle(&mut self, apply: bool) -> Result<(), DaemonError> {
         self.memory.learn(&self.view);
+        if self.recovers() {
+            self.routes.keep(&self.memory);
+        }
         self.plan = self.planned(&self.view);
         if apply && self.kernel.pm.is_some() {
             let before = self.memory.refused.clone();
@@ -39,7 +42,6 @@ impl Manager {
             self.stand_by(&before);
         }
         if self.recovers() {
-            self.routes.keep(&self.memory);
             let of = |u: &Use| (u.address, u.interface.clone());
             let probed: BTreeMap<_, _> =
                 self.plan.uses.iter().filter(|u| u.routed).map(of).collect();

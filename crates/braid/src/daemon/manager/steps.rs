@@ -104,9 +104,11 @@ impl Manager {
     /// the next daemon takes it over.
     pub(in super::super) async fn take_back(&mut self) -> Result<(), DaemonError> {
         if self.kernel.pm.is_none() {
+            self.routes.forget();
             return Ok(());
         }
         let view = self.kernel.view().await?;
+        self.routes.end(&self.memory, &view);
         let all = Plan {
             owned: self.planned(&view).owned,
             ..Plan::default()
