@@ -1,15 +1,14 @@
 //! The endpoints of the kernel's path manager, for an asynchronous program.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use braid_mptcp::Error;
 use braid_mptcp::pm::{Endpoint, PathManager};
-
-use super::state::lock;
+use tokio::sync::Mutex;
 
 /// Changes run on a thread of their own: the kernel answers a deletion 5 to 30 ms after the
-/// subflows have ended (it waits for its readers, `synchronize_rcu()`), in which events,
-/// probes and requests are to be heard.
+/// subflows have ended (it waits for its readers, `synchronize_rcu()`), in which what
+/// connections tell and answers to probes are to be heard.
 #[derive(Clone, Debug)]
 pub(super) struct Endpoints(Arc<Mutex<PathManager>>);
 
@@ -19,17 +18,18 @@ impl Endpoints {
         Ok(Self(Arc::new(Mutex::new(PathManager::open()?))))
     }
 
-    pub(super) fn list(&self) -> Result<Vec<Endpoint>, Error> {
-        lock(&self.0).endpoints()
+    /// After all changes that were begun.
+    pub(super) async fn list(&self) -> Result<Vec<Endpoint>, Error> {
+        self.0.lock().await.endpoints()
     }
 
-    /// Whoever waits for it may give up; the change is made all the same.
+    /// Once it has begun it is made to its end, though whoever waits for it gives up.
     pub(super) async fn change(
         &self,
         change: impl FnOnce(&mut PathManager) -> Result<(), Error> + Send + 'static,
     ) -> Result<(), Error> {
-        let pm = Arc::clone(&self.0);
-        match tokio::task::spawn_blocking(move || change(&mut lock(&pm))).await {
+        let mut pm = Arc::clone(&self.0).lock_owned().await;
+        match tokio::task::spawn_blocking(move || change(&mut pm)).await {
             Ok(changed) => changed,
             Err(e) => match e.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),

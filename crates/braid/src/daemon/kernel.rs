@@ -75,7 +75,7 @@ impl Kernel {
             }
         }
         if let Some(pm) = &self.pm {
-            view.endpoints = pm.list()?;
+            view.endpoints = pm.list().await?;
         }
         Ok(view)
     }

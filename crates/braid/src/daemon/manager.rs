@@ -255,19 +255,19 @@ impl Manager {
     }
 
     /// Judges the accesses by their sockets, all of them or the subflows that are
-    /// known, and probes.
+    /// known, and probes. The sockets were read when the kernel had counted a tick at `ticked`.
     pub(super) async fn tick(
         &mut self,
         sockets: &[TcpSocket],
+        ticked: Time,
         all: bool,
     ) -> Result<Vec<Happened>, DaemonError> {
         let t = Time::from_nanos(now());
         let mut changed = self.retry.is_some_and(|r| r <= t);
         let mut happened = Vec::new();
         if self.recovers() {
-            let since_tick = t.since(ticked());
             self.detector
-                .sample(&samples::samples(sockets, since_tick), t);
+                .sample(&samples::samples(sockets, t.since(ticked)), t);
             for outcome in self.detector.tick(t) {
                 match outcome {
                     Outcome::Probe { address, number } => self.prober.send(address, number),
@@ -281,11 +281,10 @@ impl Manager {
             }
             if all {
                 self.demand.look(&samples::looks(sockets), t);
-                self.open_again(&samples::paths(sockets), t).await;
-                self.ask_again(&samples::subflows(sockets), t).await;
                 happened = self.look_for_stripping(sockets, t);
             }
         }
+        // First: an access that has died is not to wait for what others need.
         if changed {
             match self.reconcile().await {
                 Ok(more) => happened.extend(more),
@@ -294,6 +293,9 @@ impl Manager {
                     return Err(e);
                 }
             }
+        } else if all && self.recovers() {
+            self.open_again(&samples::paths(sockets), t).await;
+            self.ask_again(&samples::subflows(sockets), t).await;
         }
         Ok(happened)
     }

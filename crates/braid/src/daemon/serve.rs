@@ -212,25 +212,57 @@ mod tests {
 
     use super::*;
 
+    /// Takes its time for a change of weights, of which it tells.
+    struct Slow(mpsc::UnboundedSender<&'static str>);
+
+    impl Api for Slow {
+        async fn weigh(&self, weights: &Weights) -> Result<Weights, DaemonError> {
+            self.0.send("begun").unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            self.0.send("finished").unwrap();
+            Ok(weights.clone())
+        }
+
+        async fn status(&self) -> Result<Status, DaemonError> {
+            unreachable!()
+        }
+        fn connections(&self) -> Result<Connections, DaemonError> {
+            unreachable!()
+        }
+        fn counters(&self) -> Result<Counters, DaemonError> {
+            unreachable!()
+        }
+        fn events(&self, _: u64) -> Events {
+            unreachable!()
+        }
+        async fn change(&self, _: &str, _: AccessChange) -> Result<AccessStatus, DaemonError> {
+            unreachable!()
+        }
+        async fn schedule(&self, _: &SchedulerChange) -> Result<SchedulerChange, DaemonError> {
+            unreachable!()
+        }
+        async fn prioritise(&self, _: &Priorities) -> Result<Priorities, DaemonError> {
+            unreachable!()
+        }
+        async fn weigh_connection(
+            &self,
+            _: &str,
+            _: Option<&Weights>,
+        ) -> Result<Weights, DaemonError> {
+            unreachable!()
+        }
+    }
+
     #[tokio::test]
     async fn a_change_is_finished_though_nobody_waits_for_it() {
         let folder = tempfile::tempdir().unwrap();
         let (tell, mut told) = mpsc::unbounded_channel();
-        let slow = move || {
-            let tell = tell.clone();
-            async move {
-                tell.send("begun").unwrap();
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                tell.send("finished").unwrap();
-            }
-        };
-        let app = Router::new()
-            .route("/", put(slow))
-            .layer(from_fn(to_the_end));
         let path = folder.path().join("c.sock");
+        let app = routes(Arc::new(Slow(tell)));
         tokio::spawn(axum::serve(listen(&path).unwrap(), app).into_future());
         let mut client = UnixStream::connect(&path).await.unwrap();
-        let request = b"PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n";
+        let request = b"PUT /v1/weights HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\
+                        content-type: application/json\r\n\r\n{}";
         client.write_all(request).await.unwrap();
         assert_eq!(told.recv().await, Some("begun"));
         drop(client);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,8 @@ pub(super) struct State {
     pub(super) manager: tokio::sync::Mutex<Manager>,
     /// Told when the manager wants to be looked at.
     pub(super) wake: Notify,
+    /// It is to look at once.
+    hurried: AtomicBool,
     pub(super) engine: Mutex<Engine>,
     pub(super) accesses: Mutex<Vec<Access>>,
     pub(super) weights: Mutex<ByName>,
@@ -107,6 +110,7 @@ impl State {
             accesses: Mutex::new(accesses),
             manager: tokio::sync::Mutex::new(manager),
             wake: Notify::new(),
+            hurried: AtomicBool::new(false),
             engine: Mutex::new(engine),
             diag: Mutex::new(Diag::open()?),
             seen_all: Mutex::new(Time::ZERO),
@@ -150,6 +154,8 @@ impl State {
     pub(super) async fn tick(&self) {
         let mut manager = self.manager.lock().await;
         let t = Time::from_nanos(now());
+        // Before the sockets are read: a packet may seem older for it, but never newer.
+        let ticked = ticked();
         let (all, sockets) = {
             let mut diag = lock(&self.diag);
             let mut seen = lock(&self.seen_all);
@@ -167,20 +173,29 @@ impl State {
             )
         };
         let done = match sockets {
-            Ok(sockets) => manager.tick(&sockets, all).await,
+            Ok(sockets) => manager.tick(&sockets, ticked, all).await,
             Err(e) => Err(e.into()),
         };
         self.note(&manager, done);
     }
 
-    /// Something began or ended: have a look.
-    pub(super) async fn hurry(&self) {
+    /// Something began or ended: have a look. Waits for no one.
+    pub(super) fn hurry(&self) {
         if self.weighs_each() {
             self.put_known_weights();
         }
-        self.manager.lock().await.hurry();
         *lock(&self.seen_all) = Time::ZERO;
+        self.hurried.store(true, Ordering::Release);
         self.wake.notify_one();
+    }
+
+    /// When [`State::tick`] is wanted next.
+    pub(super) async fn due(&self) -> Time {
+        let mut manager = self.manager.lock().await;
+        if self.hurried.swap(false, Ordering::AcqRel) {
+            manager.hurry();
+        }
+        manager.due()
     }
 
     fn note(&self, manager: &Manager, done: Result<Vec<Happened>, DaemonError>) {

@@ -54,7 +54,7 @@ pub(super) async fn mptcp(mut events: AsyncEvents, state: Arc<State>) -> DaemonE
                     )
                 };
                 if all.iter().any(counts) {
-                    state.hurry().await;
+                    state.hurry();
                 }
             }
             Ok(Batch::Lost) => state.note_lost(),
@@ -70,7 +70,7 @@ pub(super) async fn mptcp(mut events: AsyncEvents, state: Arc<State>) -> DaemonE
 pub(super) async fn health(mut heard: Incoming, state: Arc<State>) -> DaemonError {
     let answers = &mut heard.answers;
     loop {
-        let due = state.manager.lock().await.due();
+        let due = state.due().await;
         let wait = due.since(Time::from_nanos(now())).min(LONGEST);
         tokio::select! {
             biased;

@@ -185,11 +185,12 @@ impl State {
     async fn weigh_all(&self, manager: &mut Manager, new: &ByName) -> Result<(), DaemonError> {
         let excludes = self.role == Role::Device;
         let put = self.put_weights(new);
+        // A subflow that begins meanwhile is to get these.
+        lock(&self.weights).clone_from(new);
         let excluded = match excludes && lock(&self.engine).stands_in() {
             true => manager.exclude(&without(new)).await,
             false => Ok(()),
         };
-        lock(&self.weights).clone_from(new);
         put.and(excluded).and(self.remember(manager))
     }
 

@@ -13,6 +13,7 @@ use braid_mptcp::manage::unheard::{Remedy, Subflow};
 use braid_mptcp::pm::{Endpoint, EndpointFlags};
 
 use super::super::DaemonError;
+use super::super::state::now;
 use super::Manager;
 use super::settle::RETRY_FIRST;
 
@@ -40,6 +41,7 @@ impl Manager {
                 Err(e) => refused.note(op, e.to_string()),
             }
         }
+        self.detector.worked(Time::from_nanos(now()));
         refused
     }
 
@@ -94,7 +96,7 @@ impl Manager {
             self.retry = Some(t + RETRY_FIRST);
         }
         if let Some(pm) = &self.kernel.pm
-            && let Ok(all) = pm.list()
+            && let Ok(all) = pm.list().await
         {
             self.view.endpoints = all;
         }

@@ -2,8 +2,8 @@
 //!
 //! A path is dead when something is outstanding on it and no sign of life of any
 //! kind (acknowledgement, data, answered probe) came for three times its least
-//! round-trip time and 92 ms, so that it is out of use within that and 100 ms. It
-//! lives again when probes are answered.
+//! round-trip time and 92 ms: 8 ms are left to take it out. It lives again when
+//! probes are answered.
 //!
 //! Two probes at least have to be outstanding, so that one lost packet kills
 //! nothing. Unacknowledged data counts by itself only after the kernel's own
@@ -38,6 +38,8 @@ const EAGER: Duration = Duration::from_secs(30);
 /// A detector that wakes up this much too late has slept, and so may have
 /// everything else.
 const LATE: Duration = Duration::from_millis(25);
+/// Longer than this nobody works at a time who has not slept.
+const WORK: Duration = Duration::from_millis(100);
 
 /// What the sockets tell of an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -240,6 +242,12 @@ impl Detector {
     /// When [`Detector::tick`] is wanted next.
     pub fn due(&self) -> Time {
         self.due
+    }
+
+    /// Steps were taken until now, while [`Detector::tick`] had to wait: that is no sleep, and
+    /// paths that are dying meanwhile die on time.
+    pub fn worked(&mut self, now: Time) {
+        self.due = self.due.max(now.min(self.due + WORK));
     }
 
     /// Asks for a look now: something has changed.

@@ -101,8 +101,8 @@ impl Path {
         if at > self.life {
             self.life = at;
             self.unacked = None;
-            // Sockets count in jiffies: the same packet may seem some ms later at the next
-            // look, and answers nothing that was asked meanwhile.
+            // What came before something was asked does not answer it, though it is seen
+            // only now.
             if self.first_open.is_none_or(|asked| at >= asked) {
                 if self.knocking() {
                     let idle = at.since(self.tcp_life) > REST;
@@ -187,11 +187,13 @@ impl Path {
     /// How long a silence is death.
     fn limit(&self) -> Duration {
         let least = self.min_rtt.unwrap_or(UNKNOWN_RTT) * 3;
-        // Where nothing of ours flows, a queue filled by others tells itself only
-        // by the time that the last probe took.
+        // Where nothing of ours flows, or not all the time, a queue filled by others tells
+        // itself only by the time that the last probe took. Within the bound of one that is
+        // long no answer can come to what was asked after a pause.
         let asked = self.first_open.map_or(self.life, |t| t.max(self.life));
         let idle = asked.since(self.tcp_life) > REST;
-        let now = self.last_rtt.filter(|_| idle).unwrap_or_default();
+        let long = |rtt: &Duration| idle || ASK + *rtt > least + MARGIN;
+        let now = self.last_rtt.filter(long).unwrap_or_default();
         let limit = least.max(now + now / 2) + MARGIN;
         match idle && !self.answers && self.silent.is_none() {
             // Its radio may sleep, and no probe has told of a queue. Nothing is urgent there.

@@ -109,7 +109,8 @@ impl Simulation {
                         Some((a, b)) if at >= ms(a) && at < ms(b) + link.rtt => ms(a),
                         _ => at,
                     };
-                    last_in[k] = last_in[k].max(start + end - every.min(end));
+                    let since = ms((end.as_millis() % every.as_millis()) as u64);
+                    last_in[k] = last_in[k].max(start + end - since);
                 }
                 samples.insert(
                     address(k as u8),
@@ -117,6 +118,8 @@ impl Simulation {
                         subflows: 1,
                         quiet: t.since(last_in[k]),
                         unacked: false,
+                        // That of the handshake, before there was a queue.
+                        min_rtt: Some(link.rtt),
                         ..Sample::default()
                     },
                 );
@@ -314,7 +317,7 @@ proptest! {
         pause in prop::option::of((2_000u64..6_000, 30u64..3_000)),
     ) {
         // A queue that nothing of ours is in is seen by its first probe only
-        // after the bound: that case is `a_queue_of_others`.
+        // after the bound: that case is `a_queue_of_others_is_learned`.
         let mut link = Link::new(rtt, (!idle || queue > 0).then_some(flow));
         link.queue = ms(queue);
         link.lose = lose;
@@ -322,6 +325,26 @@ proptest! {
         prop_assert!(s.found.is_empty(), "{:?}", s.found);
         // A probe is no flood.
         prop_assert!(s.probes < 12_000 / 40 * 2 + 50, "{}", s.probes);
+    }
+
+    /// Something comes now and then, through a queue of others that is longer than the bound.
+    #[test]
+    fn a_queue_of_others_is_no_death_of_what_is_used_now_and_then(
+        rtt in 1u64..120,
+        queue in 0u64..900,
+        flow in 60u64..900,
+        dead in prop::option::of(4_000u64..5_000),
+    ) {
+        let mut link = Link::new(rtt, Some(flow));
+        link.queue = ms(queue);
+        link.dead = dead.map(|at| (at, 60_000));
+        let s = Simulation::run(vec![link, Link::new(10, Some(3))], true, None, 12_000);
+        prop_assert_eq!(s.found.len(), dead.iter().count(), "{:?}", s.found);
+        if let (Some(at), [(silent, k, when)]) = (dead, &s.found[..]) {
+            prop_assert!(*silent && *k == 0);
+            let long = 3 * (rtt + queue) / 2;
+            prop_assert!(*when <= at + long.max(3 * rtt) + 92 + 45, "{} after {}", when, at);
+        }
     }
 
     #[test]
@@ -367,4 +390,45 @@ fn a_queue_of_others_is_learned() {
     link.queue = ms(500);
     let s = Simulation::run(vec![link], true, None, 60_000);
     assert!(s.found.len() <= 2, "it flaps: {:?}", s.found);
+}
+
+#[test]
+fn steps_that_take_long_are_no_sleep() {
+    let silent_at = |work: bool| {
+        let mut d = Detector::default();
+        let start = Time::from_nanos(5_000_000_000);
+        d.watch(&BTreeSet::from([address(0)]), start);
+        let (mut t, died) = (start, ms(3_000));
+        loop {
+            let at = t.since(start);
+            assert!(at < ms(5_000), "never found");
+            let sample = Sample {
+                subflows: 1,
+                quiet: at.saturating_sub(died),
+                min_rtt: Some(ms(10)),
+                ..Sample::default()
+            };
+            d.sample(&BTreeMap::from([(address(0), sample)]), t);
+            for o in d.tick(t) {
+                match o {
+                    Outcome::Probe { number, .. } if at < died => {
+                        d.answer(address(0), number, t + ms(5));
+                    }
+                    Outcome::Silent { .. } => return at - died,
+                    _ => {}
+                }
+            }
+            t = d.due();
+            // Another access is taken out, 80 ms after this one died.
+            if at > died + ms(40) && at < died + ms(100) {
+                t += ms(40);
+                if work {
+                    d.worked(t);
+                }
+            }
+        }
+    };
+    let (slept, worked) = (silent_at(false), silent_at(true));
+    assert!(worked <= ms(3 * 5 + 92 + 45), "{worked:?}");
+    assert!(slept > worked + ms(40), "{slept:?}, {worked:?}");
 }
