@@ -191,8 +191,8 @@ pub struct Recovery {
     /// The longest time in which the application got nothing between link-down
     /// and link-up, ms.
     pub gap_ms: Option<f64>,
-    /// From link-down until the device's daemon had found out and took the access out, ms;
-    /// `None`: it did not.
+    /// From link-down until the device's daemon had taken the access out and its subflows had
+    /// ended, ms; `None`: it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_ms: Option<f64>,
 }

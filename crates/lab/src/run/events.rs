@@ -39,6 +39,32 @@ pub(super) struct Outage {
     seen: u64,
 }
 
+impl Outage {
+    /// When the last subflow on the access had ended of those that ended before the daemon
+    /// said that the access is out, which it says when it has tidied up. Where none ended:
+    /// when it said so.
+    fn taken_out(&self, events: &[api::Event]) -> Option<Time> {
+        let during = |t: Time| t >= self.down && self.up.is_none_or(|up| t < up);
+        let mine = events.iter().filter_map(|e| {
+            let t = Time::from_nanos(e.t_ns);
+            (e.access.as_ref() == Some(&self.access) && during(t)).then_some((t, &e.what))
+        });
+        let mut ended = None;
+        for (t, what) in mine {
+            match what {
+                EventKind::SubflowClosed(_) => ended = Some(t),
+                EventKind::AccessState { state, .. }
+                    if !matches!(state, AccessState::Active | AccessState::Backup) =>
+                {
+                    return ended.or(Some(t));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
 #[cfg(test)]
 impl Outage {
     pub(super) fn for_test(access: &str, down: Time, up: Time, reused: Option<Time>) -> Self {
@@ -228,22 +254,10 @@ impl Schedule {
         Ok(())
     }
 
-    /// Takes from the device's own events when it had found out about each outage.
+    /// Takes from the device's own events when it had taken an access out in each outage.
     pub(super) fn hear(&mut self, events: &[api::Event]) {
         for o in &mut self.outages {
-            let during = |t: Time| t >= o.down && o.up.is_none_or(|up| t < up);
-            let found = events.iter().find(|e| {
-                // Its subflow ends some time before the daemon has tidied up.
-                let out = match &e.what {
-                    EventKind::SubflowClosed(_) => true,
-                    EventKind::AccessState { state, .. } => {
-                        !matches!(state, AccessState::Active | AccessState::Backup)
-                    }
-                    _ => false,
-                };
-                out && e.access.as_ref() == Some(&o.access) && during(Time::from_nanos(e.t_ns))
-            });
-            o.out = found.map(|e| Time::from_nanos(e.t_ns));
+            o.out = o.taken_out(events);
         }
     }
 
@@ -304,4 +318,55 @@ fn offered(stats: &braid_radio::emulator::api::Stats, case: &Case, access: &str)
         .filter_map(|l| stats.links.get(l))
         .map(|l| l.model.in_bytes)
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_access_is_out_when_its_subflows_have_ended_and_the_daemon_says_so() {
+        let at = |ms: u64| Time::from(Duration::from_millis(ms));
+        let event = |ms: u64, access: &str, what: EventKind| api::Event {
+            seq: ms,
+            t_ns: at(ms).as_nanos(),
+            access: Some(access.into()),
+            what,
+        };
+        let closed = |ms, access| {
+            let subflow = api::SubflowEvent {
+                token: 1,
+                local_id: 1,
+                remote_id: 0,
+                local: None,
+                remote: None,
+                backup: false,
+                error: None,
+            };
+            event(ms, access, EventKind::SubflowClosed(subflow))
+        };
+        let state = |ms, state| {
+            let why = String::new();
+            event(ms, "wifi", EventKind::AccessState { state, why })
+        };
+        let outage = Outage::for_test("wifi", at(1000), at(2000), None);
+        let out = |events: &[api::Event]| outage.taken_out(events);
+        let others = [closed(900, "wifi"), closed(1050, "nr")];
+        assert_eq!(out(&others), None);
+        // It ended by itself: the daemon took nothing out.
+        assert_eq!(out(&[closed(1100, "wifi")]), None);
+        assert_eq!(out(&[state(1120, AccessState::Silent)]), Some(at(1120)));
+        let all = [
+            closed(900, "wifi"),
+            closed(1100, "wifi"),
+            closed(1104, "wifi"),
+            closed(1106, "nr"),
+            state(1120, AccessState::Silent),
+            closed(1500, "wifi"),
+            state(2100, AccessState::Silent),
+        ];
+        assert_eq!(out(&all), Some(at(1104)));
+        assert_eq!(out(&all[5..]), None);
+        assert_eq!(out(&[state(1010, AccessState::Active)]), None);
+    }
 }
