@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* wVegas, weighted Vegas for MPTCP: draft-xu-mptcp-congestion-control-05.
- * As kernel/mptcp/cc_wvegas.c, which says what is taken from TCP Vegas.
+ * As kernel/mptcp/cc_wvegas.c, which says what is taken from TCP Vegas, but for the time
+ * that hosts take: on the virtual clock they take none.
  */
 #include "coupled.h"
 #include "../../../kernel/mptcp/cc_math_wvegas.h"
+#include "wvegas_hosts.h"
 
 char _license[] SEC("license") = "GPL";
-
-/* us: what busy hosts and links that send in batches may add to the least round trip of a
- * round, an eighth of the least ever at most. 10 packets take 0.1 ms at 1 Gbit/s: without
- * it, such time is taken for a queue.
- */
-#define HOSTS_US 250
 
 /* packets that a connection keeps queued over all subflows */
 const volatile __u32 total_alpha = 10;
@@ -113,16 +109,6 @@ static __always_inline __u64 sibling_rates(struct sock *sk)
 	return sum;
 }
 
-/* What the network took of it. */
-static __always_inline __u32 network_rtt(__u32 rtt, __u32 base)
-{
-	__u32 most = base / 8 < HOSTS_US ? base / 8 : HOSTS_US;
-
-	if (rtt <= base)
-		return rtt;
-	return rtt - base <= most ? base : rtt - most;
-}
-
 static __always_inline void end_round(struct sock *sk)
 {
 	/* first: each branch before the walk has the verifier go through it once more */
@@ -130,7 +116,7 @@ static __always_inline void end_round(struct sock *sk)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct wvegas *ca = ca_priv(sk);
 	__u32 now = tp->snd_cwnd, cwnd = now < CC_CWND_MAX ? now : CC_CWND_MAX;
-	__u32 total = total_alpha;
+	__u32 total = total_alpha, base = ca->base_rtt, rtt = ca->round_rtt, hosts;
 	struct cc_wvegas s = {
 		.rate		= ca->rate,
 		.cwnd		= cwnd,
@@ -143,11 +129,16 @@ static __always_inline void end_round(struct sock *sk)
 		total = 1;
 	if (total > CC_WVEGAS_TOTAL_MAX)
 		total = CC_WVEGAS_TOTAL_MAX;
-	cc_wvegas_round(&s, ca->base_rtt,
-			network_rtt(ca->round_rtt, ca->base_rtt), others, total);
+	rtt = rtt > base ? network_rtt(base, rtt) : base;
+	/* what hosts may take is no queue that has doubled */
+	hosts = hosts_rtt(base);
+	if (s.queue_delay && s.queue_delay < hosts)
+		s.queue_delay = hosts;
+	cc_wvegas_round(&s, base, rtt, others, total);
 	ca->rate = s.rate;
 	ca->alpha = s.alpha;
-	ca->queue_delay = s.queue_delay;
+	/* 0 would be: none yet */
+	ca->queue_delay = rtt > base ? s.queue_delay : 1;
 	if (s.ssthresh < CC_WVEGAS_MIN_CWND)
 		s.ssthresh = CC_WVEGAS_MIN_CWND;
 	tp->snd_ssthresh = s.ssthresh;

@@ -9,6 +9,7 @@
 #include "../../../../kernel/mptcp/cc_math_lia.h"
 #include "../../../../kernel/mptcp/cc_math_olia.h"
 #include "../../../../kernel/mptcp/cc_math_wvegas.h"
+#include "../../../mptcp/bpf/wvegas_hosts.h"
 #include "../../../../kernel/mptcp/sched_math.h"
 
 static int coupled(const char *rule)
@@ -58,6 +59,16 @@ static int wvegas(void)
 	cc_wvegas_round(&s, base, rtt, siblings, total);
 	printf("%u %u %u %u %" PRIu64 "\n", s.cwnd, s.ssthresh, s.alpha,
 	       s.queue_delay, (uint64_t)s.rate);
+	return 0;
+}
+
+static int network(void)
+{
+	__u32 base, rtt;
+
+	if (scanf("%u %u", &base, &rtt) != 2)
+		return 1;
+	printf("%u\n", network_rtt(base, rtt));
 	return 0;
 }
 
@@ -123,6 +134,7 @@ int main(void)
 	while (scanf("%15s", rule) == 1) {
 		int bad = !strcmp(rule, "muldiv") ? muldiv() :
 			  !strcmp(rule, "wvegas") ? wvegas() :
+			  !strcmp(rule, "network") ? network() :
 			  !strcmp(rule, "blest") ? blest() :
 			  !strcmp(rule, "ecf") ? ecf() : coupled(rule);
 

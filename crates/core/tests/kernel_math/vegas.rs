@@ -149,3 +149,30 @@ fn kernel_wvegas_follows_the_vectors_and_the_domain() {
         cases.len()
     );
 }
+
+#[test]
+fn what_hosts_add_to_a_round_trip_is_left_out() {
+    let mut rng = seed::stream(5, "kernel vegas, hosts");
+    let of = |_| {
+        let base = spread(&mut rng, 10.0, 5_000_000.0) as u64;
+        (base, base + spread(&mut rng, 1.0, 1e6) as u64 - 1)
+    };
+    let mut cases: Vec<_> = (0..5_000).map(of).collect();
+    cases.extend([
+        (2_500, 2_500),
+        (2_500, 2_750),
+        (2_500, 2_751),
+        (80, 90),
+        (80, 91),
+    ]);
+    let lines: Vec<_> = cases
+        .iter()
+        .map(|(b, r)| format!("network {b} {r}"))
+        .collect();
+    let Some(answers) = ask(&lines) else { return };
+    for ((base, rtt), got) in cases.into_iter().zip(answers) {
+        let most = (base / 8).min(250);
+        let want = rtt.saturating_sub(most).max(base);
+        assert_eq!(got[0], i128::from(want), "{base} {rtt}");
+    }
+}
