@@ -1,6 +1,7 @@
 //! The congestion control that was asked for: the kernel's, or one of Braid's that
 //! is registered for the time of this process.
 
+#[cfg(feature = "bpf")]
 use braid_mptcp::support::Support;
 use braid_mptcp::{Result, socket};
 
@@ -18,7 +19,6 @@ impl Congestion {
     }
 
     /// Whether it goes when this is dropped.
-    #[cfg(feature = "report")]
     pub(crate) fn is_ours(&self) -> bool {
         #[cfg(feature = "bpf")]
         return self.registered.is_some();
@@ -32,42 +32,20 @@ impl Congestion {
 /// # Errors
 /// There is none of that name (the error says which there are), it cannot be
 /// registered, or this user's sockets may not have it.
-#[cfg(feature = "report")]
 pub(crate) fn resolve(name: &str) -> Result<Congestion> {
-    find(name, None)
-}
-
-/// As [`resolve`], for the default of a network namespace: plain TCP gets `plain` where
-/// `name` is one of Braid's.
-///
-/// # Errors
-/// As [`resolve`].
-pub(crate) fn resolve_default(name: &str, plain: &str) -> Result<Congestion> {
-    find(name, Some(plain))
-}
-
-#[cfg_attr(not(feature = "bpf"), expect(unused_variables))]
-fn find(name: &str, plain: Option<&str>) -> Result<Congestion> {
-    let support = Support::detect();
-    let known = support.require_congestion_control(name);
+    #[cfg(feature = "bpf")]
+    let known = Support::detect().require_congestion_control(name);
     #[cfg(feature = "bpf")]
     if let (Err(_), Some(coupled)) = (&known, braid_mptcp::bpf::Coupled::named(name)) {
         // Of this process's own, so that they end without looking at each other.
         let own = format!("{name}_{:x}", std::process::id());
-        let registered = match plain {
-            Some(plain) => braid_mptcp::bpf::register_default(coupled, &own, plain)?,
-            None => braid_mptcp::bpf::register(coupled, &own)?,
-        };
+        let registered = braid_mptcp::bpf::register(coupled, &own)?;
         return Ok(Congestion {
             name: own,
             registered: Some(registered),
         });
     }
-    known?;
-    // Some are for CAP_NET_ADMIN alone.
-    let any = std::net::SocketAddr::from(([0, 0, 0, 0], 0));
-    let probe = socket::stream(&any, true)?;
-    socket::set_congestion_control(&probe, name)?;
+    socket::may_have_congestion_control(name)?;
     Ok(Congestion {
         name: name.to_owned(),
         #[cfg(feature = "bpf")]

@@ -1,5 +1,6 @@
 //! The parts of the `braid` command.
 
+#[cfg(feature = "report")]
 mod congestion;
 pub mod daemon;
 #[cfg(feature = "report")]

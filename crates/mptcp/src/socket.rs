@@ -50,6 +50,17 @@ pub fn set_congestion_control<S: AsFd>(socket: &S, name: &str) -> Result<()> {
     })
 }
 
+/// Whether sockets of the calling thread may have the congestion control `name`: some are for
+/// CAP_NET_ADMIN alone.
+///
+/// # Errors
+/// They may not, or there is none of that name: as [`set_congestion_control`].
+pub fn may_have_congestion_control(name: &str) -> Result<()> {
+    support::Support::detect().require_congestion_control(name)?;
+    let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    set_congestion_control(&stream(&any, true)?, name)
+}
+
 /// The congestion control of a socket.
 ///
 /// # Errors

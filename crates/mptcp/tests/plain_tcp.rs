@@ -47,7 +47,7 @@ fn plain_tcp_keeps_what_the_namespace_had() {
     let own = std::process::id();
     for (port, algorithm) in (81..).zip(Coupled::ALL) {
         let name = format!("{}_p{own:x}", algorithm.name());
-        let _registered = bpf::register_default(algorithm, &name, BEFORE).unwrap();
+        let _registered = bpf::CoupledDefault::register(algorithm, &name, BEFORE).unwrap();
         keeps_what_it_had(&w, port, &name);
     }
     let wrr = Wrr::register(&format!("w{own:x}_p"), BEFORE).unwrap();

@@ -1,6 +1,7 @@
 //! What an end sets up in its namespace, changes on request, and takes away again.
 
 mod congestion;
+mod coupling;
 mod schedule;
 
 use std::collections::BTreeMap;
@@ -17,8 +18,8 @@ use super::announce::Announced;
 use super::before::Before;
 use super::config::{Buffers, Config};
 use super::keep::{self, DEFAULT, Kept, Left, Note};
-use super::stock::{self, Wrr};
-use crate::congestion::Congestion;
+use super::stock::{self, Pins, Wrr};
+use coupling::Congestion;
 
 /// The engine of one end. What it set up goes when it is dropped.
 pub(super) struct Engine {
@@ -36,6 +37,8 @@ pub(super) struct Engine {
     table: Option<String>,
     /// The congestion control that was asked for, and what it is.
     cc: Option<(String, Congestion)>,
+    /// One of a killed end's, until it is known whether it is what is asked for.
+    left: Option<Pins>,
     /// It is to outlive this process if that is killed.
     pin: bool,
     /// What the next process is to know.
@@ -59,6 +62,7 @@ impl Engine {
             rr: false,
             table: None,
             cc: None,
+            left: None,
             pin: config.pin,
             kept: Kept::default(),
             goes_on: false,
@@ -69,14 +73,19 @@ impl Engine {
             engine.announce(&config.announce)?;
             engine.widen(&config.buffers)?;
             engine.shorten(&config.buffers);
-            engine.go_on()?;
+            engine.go_on(config.cc.is_some())?;
         }
         Ok(engine)
     }
 
-    /// Goes on with the weights of an end that was killed.
-    fn go_on(&mut self) -> Result<(), DaemonError> {
+    /// Goes on with the weights of an end that was killed, and with its congestion control if
+    /// there is to be one.
+    fn go_on(&mut self, congests: bool) -> Result<(), DaemonError> {
         keep::sweep();
+        let left = Pins::left(keep::coupled_owner(self.role)).ok().flatten();
+        let was_left = left.is_some();
+        self.left = left.filter(|_| congests && self.pin);
+        let unpinned = was_left && self.left.is_none();
         match keep::left(self.role, self.pin) {
             Left::Whole(left) => {
                 let (wrr, note) = *left;
@@ -95,7 +104,7 @@ impl Engine {
                 let known = known.as_ref().map(|n| n.before.as_str());
                 keep::restore(known.or(self.before.of(DEFAULT)), true)
             }
-            Left::Nothing => keep::restore(self.before.of(DEFAULT), false),
+            Left::Nothing => keep::restore(self.before.of(DEFAULT), unpinned),
         }
     }
 
@@ -289,5 +298,6 @@ impl Drop for Engine {
         self.before.restore(self.pm.as_mut());
         self.wrr = None;
         self.cc = None;
+        self.left = None;
     }
 }

@@ -16,6 +16,8 @@ pub(super) use support::CONGESTION_CONTROL as DEFAULT;
 
 /// How often another name is tried where one is taken.
 const NAMES: u8 = 8;
+/// What is counted in a name: one digit, since names have 15 letters at most.
+const NUMBERS: u8 = 16;
 
 /// Weights by access.
 pub(super) type ByName = BTreeMap<String, f64>;
@@ -88,6 +90,14 @@ pub(super) const fn owner(role: Role) -> &'static str {
     }
 }
 
+/// That of the pins of its coupled congestion control.
+pub(super) const fn coupled_owner(role: Role) -> &'static str {
+    match role {
+        Role::Device => "upcc",
+        Role::Proxy => "proxycc",
+    }
+}
+
 /// Takes away what killed ends have left in network namespaces that are gone. It says what,
 /// and what stays though it may be such.
 pub(super) fn sweep() {
@@ -143,12 +153,20 @@ pub(super) fn left(role: Role, wanted: bool) -> Left {
 
 /// Each end has its own, with weights of its own. Plain TCP gets `plain`.
 pub(super) fn register(plain: &str) -> Result<Wrr, DaemonError> {
+    under_free_name("wrr", |name| Wrr::register(name, plain))
+}
+
+/// Registers by a name that begins with `prefix` and that no other process of the machine has.
+pub(super) fn under_free_name<T>(
+    prefix: &str,
+    register: impl Fn(&str) -> braid_mptcp::Result<T>,
+) -> Result<T, DaemonError> {
     static NUMBER: AtomicU8 = AtomicU8::new(0);
     let mut tries = 0;
     loop {
         tries += 1;
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        match Wrr::register(&format!("wrr_{:x}_{number:x}", std::process::id()), plain) {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed) % NUMBERS;
+        match register(&format!("{prefix}_{:x}_{number:x}", std::process::id())) {
             // Process ids come again, in containers above all.
             Err(e) if !e.is_lacking() && tries < NAMES => {}
             done => return Ok(done?),

@@ -1,10 +1,15 @@
-//! What eBPF adds to a stock kernel: weighted round robin ([`braid_mptcp::bpf::Wrr`]) and
-//! short queues ([`braid_mptcp::bpf::bound_queues`]).
+//! What eBPF adds to a stock kernel: weighted round robin ([`braid_mptcp::bpf::Wrr`]), coupled
+//! congestion control ([`braid_mptcp::bpf::CoupledDefault`]) and short queues
+//! ([`braid_mptcp::bpf::bound_queues`]).
 
 #[cfg(feature = "bpf")]
-pub(super) use braid_mptcp::bpf::{NOTE_MAX, Pins, ShortQueues, Wrr, bound_queues, notes, orphans};
+pub(super) use braid_mptcp::bpf::{
+    Coupled, CoupledDefault, NOTE_MAX, Pins, ShortQueues, Wrr, bound_queues, notes, orphans,
+};
 #[cfg(not(feature = "bpf"))]
-pub(super) use without::{NOTE_MAX, Pins, ShortQueues, Wrr, bound_queues, notes, orphans};
+pub(super) use without::{
+    Coupled, CoupledDefault, NOTE_MAX, Pins, ShortQueues, Wrr, bound_queues, notes, orphans,
+};
 
 /// Without eBPF there is nothing of it.
 #[cfg(not(feature = "bpf"))]
@@ -58,6 +63,43 @@ mod without {
 
     pub(in super::super) fn notes(pins: &Pins) -> Vec<Vec<u8>> {
         match *pins {}
+    }
+
+    #[derive(Clone, Copy)]
+    pub(in super::super) enum Coupled {}
+
+    impl Coupled {
+        pub(in super::super) fn named(_: &str) -> Option<Self> {
+            None
+        }
+    }
+
+    pub(in super::super) enum CoupledDefault {}
+
+    impl CoupledDefault {
+        pub(in super::super) fn register(of: Coupled, _: &str, _: &str) -> Result<Self> {
+            match of {}
+        }
+
+        pub(in super::super) fn adopt(of: Coupled, _: Pins) -> Result<Self> {
+            match of {}
+        }
+
+        pub(in super::super) fn pin(&mut self, _: Pins) -> Result<()> {
+            match *self {}
+        }
+
+        pub(in super::super) fn is_pinned(&self) -> bool {
+            match *self {}
+        }
+
+        pub(in super::super) fn unpin(&mut self) {
+            match *self {}
+        }
+
+        pub(in super::super) fn name(&self) -> &str {
+            match *self {}
+        }
     }
 
     #[derive(Debug)]

@@ -17,10 +17,12 @@ macro_rules! object {
     }};
 }
 
+mod coupled;
 mod group;
 mod lacking;
 mod log;
 mod orphans;
+mod pinned;
 mod pins;
 mod queues;
 mod wrr;
@@ -29,6 +31,7 @@ use libbpf_rs::{ErrorKind, Link, MapCore, MapType, Object, ObjectBuilder, OpenOb
 
 use crate::error::{Error, Result};
 
+pub use coupled::CoupledDefault;
 pub use group::{
     Attached, can_register, can_use_congestion_control, can_use_mptcp, use_congestion_control,
     use_mptcp,
@@ -121,16 +124,6 @@ impl Registered {
 /// otherwise what the kernel said, as where the name is taken.
 pub fn register(algorithm: Coupled, name: &str) -> Result<Registered> {
     register_skipping(algorithm, name, Skip::NONE)
-}
-
-/// [`register`] as what is to be the default of a network namespace: plain TCP, which it
-/// reaches as well, gets `plain` in its place.
-///
-/// # Errors
-/// As [`register`].
-pub fn register_default(algorithm: Coupled, name: &str, plain_tcp: &str) -> Result<Registered> {
-    let constants = [plain(plain_tcp)];
-    load(Algorithm::Coupled(algorithm), name, &constants).map(|(_, registered)| registered)
 }
 
 /// [`register`] with hooks skipped as some kernels do, for tests.

@@ -6,8 +6,7 @@ use braid_mptcp::support;
 use super::super::DaemonError;
 use super::super::keep::{self, DEFAULT};
 use super::super::stock::{Pins, Wrr};
-use super::Engine;
-use crate::congestion;
+use super::{Engine, coupling};
 
 impl Engine {
     /// Has weighted round robin by pacing rates as the congestion control of new
@@ -39,6 +38,17 @@ impl Engine {
         }
     }
 
+    /// Works without, too.
+    fn pin_coupled(&mut self) {
+        let (Some((name, cc)), true) = (&mut self.cc, self.pin) else {
+            return;
+        };
+        if let Err(e) = cc.pin(self.role) {
+            let why = format!("the congestion control {name} ends with this process: {e}");
+            self.note(why);
+        }
+    }
+
     /// Has it no more.
     pub(in super::super) fn stand_down(&mut self) -> Result<(), DaemonError> {
         match self.wrr.take() {
@@ -50,14 +60,23 @@ impl Engine {
     /// Has connections that begin afterwards have this congestion control; `None`: that
     /// which the namespace had.
     pub(in super::super) fn congest(&mut self, name: Option<&str>) -> Result<(), DaemonError> {
+        // What a killed end left serves once, or goes.
+        let left = self.left.take();
         if self.cc.as_ref().map(|(asked, _)| asked.as_str()) == name {
             return Ok(());
         }
         let plain = self.plain();
-        let new = name.map(|n| congestion::resolve_default(n, &plain));
-        let new = new.transpose()?;
+        let found = name.map(|n| coupling::find(n, &plain, left)).transpose()?;
+        let (new, note) = found.unzip();
+        if let Some(note) = note.flatten() {
+            self.note(note);
+        }
         let new = name.map(str::to_owned).zip(new);
-        let before = std::mem::replace(&mut self.cc, new);
+        let mut before = std::mem::replace(&mut self.cc, new);
+        if let Some((_, before)) = &mut before {
+            before.unpin();
+        }
+        self.pin_coupled();
         match (&self.wrr, name) {
             (None, _) => self.put_congestion()?,
             (Some(_), Some(name)) => self.note(format!(

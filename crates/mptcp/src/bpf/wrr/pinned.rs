@@ -3,21 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
-use libbpf_rs::query::LinkTypeInfo;
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapInfo, MapType};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
 use super::{Key, NOTE_MAX, OPS, WEIGHTS_MAX, Weight, Wrr};
-use crate::bpf::pins::make_directory;
-use crate::bpf::{Algorithm, NAME_MAX, Pins, Registered, require};
+use crate::bpf::pinned::{self, look, pinned_map};
+use crate::bpf::{Algorithm, Pins, require};
 use crate::error::{Error, Result};
-use crate::support;
 use crate::weights::ACCESSES;
 
-/// What is pinned. The link is last: without it, all others are nothing.
-const LINK: &str = "link";
 /// `struct settings`.
 const SETTINGS_LEN: u32 = 8;
 
@@ -30,23 +25,13 @@ impl Wrr {
     pub fn pin(&mut self, pins: Pins, note: &[u8]) -> Result<()> {
         self.set_note(note)?;
         let directory = pins.of(Algorithm::Wrr.object());
-        make_directory(&directory)?;
-        let failed = |what: &str, e| {
-            let path = directory.join(what);
-            Error::left(format!("pin {what} to {}", path.display()), e)
-        };
-        let maps = [
+        let maps = &mut [
             (OPS, &mut self.ops),
             ("weights", &mut self.weights),
             ("settings", &mut self.settings),
             ("note", &mut self.note),
         ];
-        for (name, map) in maps {
-            map.pin(directory.join(name)).map_err(|e| failed(name, e))?;
-        }
-        let link = &mut self.registered.link;
-        link.pin(directory.join(LINK))
-            .map_err(|e| failed(LINK, e))?;
+        pinned::pin(&directory, maps, &mut self.registered)?;
         self.pins = Some(pins);
         Ok(())
     }
@@ -122,27 +107,7 @@ fn read(directory: &Path, pins: &Path) -> Result<(Wrr, Vec<u8>)> {
     )?;
     let settings = open(directory, "settings", (MapType::Array, 4, SETTINGS_LEN, 1))?;
     let note_map = open(directory, "note", note_form())?;
-    let ops = pinned_map(&directory.join(OPS))?;
-    if ops.map_type() != MapType::StructOps || ops.name() != OsStr::new(OPS) {
-        return Err(wrong("the map wrr is no congestion control of Braid's"));
-    }
-    let link = Link::open(directory.join(LINK))
-        .map_err(|e| wrong(&format!("its link cannot be opened: {e}")))?;
-    let info = match kind_of(&link).as_deref() {
-        Some("anon_inode:bpf_link" | "anon_inode:bpf-link") => link.info().ok(),
-        _ => None,
-    };
-    let attached = info.and_then(|i| match i.info {
-        LinkTypeInfo::StructOps(s) => Some(s.map_id),
-        _ => None,
-    });
-    let id = MapInfo::new(ops.as_fd()).map(|i| i.info.id).ok();
-    if attached.is_none() || attached != id {
-        return Err(wrong("its link is not that of a congestion control of it"));
-    }
-    let value = look(&ops)?;
-    let name = name(&value).ok_or_else(|| wrong("its congestion control has no name of ours"))?;
-    support::Support::detect().require_congestion_control(&name)?;
+    let (ops, registered) = pinned::registered(directory, &attempted, OPS)?;
     let (strict, version) = settings_in(&look(&settings)?)
         .ok_or_else(|| wrong("its settings are not what Braid writes"))?;
     let mut set = BTreeMap::new();
@@ -157,7 +122,7 @@ fn read(directory: &Path, pins: &Path) -> Result<(Wrr, Vec<u8>)> {
     let note = note(&note_map)?;
     let wrr = Wrr {
         pins: None,
-        registered: Registered { name, link },
+        registered,
         ops,
         weights,
         settings,
@@ -190,33 +155,6 @@ fn open(directory: &Path, name: &str, form: Form) -> Result<MapHandle> {
     Ok(map)
 }
 
-fn pinned_map(path: &Path) -> Result<MapHandle> {
-    let attempted = || format!("use {}", path.display());
-    let map = MapHandle::from_pinned_path(path).map_err(|e| Error::left(attempted(), e))?;
-    match kind_of(&map).as_deref() {
-        Some("anon_inode:bpf-map") => Ok(map),
-        other => {
-            let what = format!("it is no map but {}", other.unwrap_or("unknown"));
-            Err(Error::left(attempted(), what))
-        }
-    }
-}
-
-/// What the kernel calls an object: libbpf takes any for what it was asked for.
-fn kind_of<T: AsFd>(object: &T) -> Option<String> {
-    let fd = object.as_fd().as_raw_fd();
-    let kind = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
-    Some(kind.to_str()?.to_owned())
-}
-
-/// The one value of an array or of a `struct_ops`.
-fn look(map: &MapHandle) -> Result<Vec<u8>> {
-    let attempted = || format!("read the map {}", map.name().to_string_lossy());
-    map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-        .map_err(|e| Error::left(attempted(), e))?
-        .ok_or_else(|| Error::left(attempted(), "it is empty"))
-}
-
 fn note(map: &MapHandle) -> Result<Vec<u8>> {
     let value = look(map)?;
     let length = value.first_chunk().map(|l| u32::from_ne_bytes(*l) as usize);
@@ -224,17 +162,6 @@ fn note(map: &MapHandle) -> Result<Vec<u8>> {
         .and_then(|l| value.get(4..4 + l))
         .map(<[u8]>::to_vec)
         .ok_or_else(|| Error::left("read the note", "it is longer than its room"))
-}
-
-/// The name of a congestion control of ours in what the kernel tells of it.
-fn name(ops: &[u8]) -> Option<String> {
-    let at = ops.windows(4).position(|w| w == b"wrr_")?;
-    let field = ops.get(at..at + NAME_MAX + 1)?;
-    let length = field.iter().position(|&b| b == 0)?;
-    let letter = |b: &u8| b.is_ascii_alphanumeric() || b"_.".contains(b);
-    let name = &field[..length];
-    let fine = name.iter().all(letter) && field[length..].iter().all(|&b| b == 0);
-    fine.then(|| String::from_utf8_lossy(name).into_owned())
 }
 
 fn settings_in(value: &[u8]) -> Option<(bool, u32)> {
@@ -261,19 +188,6 @@ mod tests {
     use super::super::bytes;
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn a_name_is_ours_or_none() {
-        let with = |name: &[u8]| [&[0, 7, 3][..], name, &[0; 16], &[9; 40]].concat();
-        assert_eq!(name(&with(b"wrr_3f_0")).as_deref(), Some("wrr_3f_0"));
-        for bad in [&b"cubic"[..], b"wrr_3f 0", b"wrr_\xff", b"wrr_12345678901"] {
-            let mut value = with(bad);
-            // Something follows the name at once.
-            value.iter_mut().filter(|b| **b == 0).for_each(|b| *b = 1);
-            assert_eq!(name(&value), None, "{bad:?}");
-        }
-        assert_eq!(name(b"wrr_"), None);
-    }
 
     proptest! {
         #[test]

@@ -1,0 +1,93 @@
+//! A coupled congestion control as the default of a network namespace, which outlives the
+//! process: connections find it by its name when a subflow joins, so that it has to stay
+//! registered for all of a connection's subflows to be coupled.
+
+use libbpf_rs::{MapCore, MapHandle};
+
+use super::{Algorithm, Coupled, Pins, Registered, load, pinned, plain, require};
+use crate::error::{Error, Result};
+
+/// One that is registered.
+#[derive(Debug)]
+pub struct CoupledDefault {
+    /// First to go: the link is gone with the last that holds it.
+    pins: Option<Pins>,
+    algorithm: Coupled,
+    registered: Registered,
+    /// The kernel's own, which the link is attached to.
+    ops: MapHandle,
+}
+
+impl CoupledDefault {
+    /// [`super::register`], but plain TCP, which the default of a namespace reaches as well,
+    /// gets `plain_tcp` in its place.
+    ///
+    /// # Errors
+    /// As [`super::register`].
+    pub fn register(algorithm: Coupled, name: &str, plain_tcp: &str) -> Result<Self> {
+        let of = Algorithm::Coupled(algorithm);
+        let (object, registered) = load(of, name, &[plain(plain_tcp)])?;
+        let attempted = || format!("open what {name} is");
+        let found = object.maps().find(|m| m.name() == algorithm.name());
+        let found = found.ok_or_else(|| Error::answer(attempted(), "the object lacks it"))?;
+        let ops = MapHandle::try_from(&found).map_err(|e| Error::answer(attempted(), e))?;
+        Ok(Self {
+            pins: None,
+            algorithm,
+            registered,
+            ops,
+        })
+    }
+
+    /// What the kernel calls it.
+    pub fn name(&self) -> &str {
+        self.registered.name()
+    }
+
+    /// Has it outlive this process if that is killed; dropped, it takes all with it.
+    ///
+    /// # Errors
+    /// The kernel's; nothing is pinned then.
+    pub fn pin(&mut self, pins: Pins) -> Result<()> {
+        let directory = pins.of(Algorithm::Coupled(self.algorithm).object());
+        let maps = &mut [(self.algorithm.name(), &mut self.ops)];
+        pinned::pin(&directory, maps, &mut self.registered)?;
+        self.pins = Some(pins);
+        Ok(())
+    }
+
+    /// Whether it outlives this process if that is killed.
+    pub fn is_pinned(&self) -> bool {
+        self.pins.is_some()
+    }
+
+    /// Has it end with this process again.
+    pub fn unpin(&mut self) {
+        self.pins = None;
+    }
+
+    /// Goes on with what another process has left there, if it is `algorithm` of this
+    /// version of Braid.
+    ///
+    /// # Errors
+    /// It is not, or the process may not have it. What was there is taken away then.
+    pub fn adopt(algorithm: Coupled, pins: Pins) -> Result<Self> {
+        require()?;
+        let attempted = format!("go on with {}", pins.directory().display());
+        let directory = pins.of(Algorithm::Coupled(algorithm).object());
+        if !directory.is_dir() {
+            let what = format!(
+                "it is not {}, or was left by another version of braid, or before it was complete",
+                algorithm.name()
+            );
+            return Err(Error::left(attempted, what));
+        }
+        let (ops, registered) = pinned::registered(&directory, &attempted, algorithm.name())?;
+        Ok(Self {
+            pins: Some(pins),
+            algorithm,
+            registered,
+            ops,
+        })
+    }
+}
