@@ -32,12 +32,15 @@ pub(crate) struct Where {
     /// The control API's Unix socket.
     #[arg(long, value_name = "SOCKET", default_value = "/run/braid/control.sock")]
     control: PathBuf,
+    /// Only say whether the configuration is right (exit status 2: it is not); change nothing.
+    #[arg(long)]
+    check: bool,
 }
 
-fn key(role: Role) -> ExitCode {
-    match daemon::key(role) {
-        Ok(pin) => {
-            println!("{pin}");
+fn say(line: Result<String, daemon::DaemonError>) -> ExitCode {
+    match line {
+        Ok(line) => {
+            println!("{line}");
             ExitCode::SUCCESS
         }
         Err(e) => {
@@ -51,8 +54,14 @@ pub(crate) fn run(command: DaemonCommand) -> ExitCode {
     let (role, at) = match command {
         DaemonCommand::Up(at) => (Role::Device, at),
         DaemonCommand::Proxy(at) => (Role::Proxy, at),
-        DaemonCommand::Key { proxy } => return key(if proxy { Role::Proxy } else { Role::Device }),
+        DaemonCommand::Key { proxy } => {
+            let role = if proxy { Role::Proxy } else { Role::Device };
+            return say(daemon::key(role));
+        }
     };
+    if at.check {
+        return say(daemon::check(role, &at.config));
+    }
     match daemon::run(role, &at.config, &at.control) {
         Ok(false) => ExitCode::SUCCESS,
         Ok(true) => ExitCode::from(130),

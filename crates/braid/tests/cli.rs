@@ -374,3 +374,32 @@ fn marked_below(dir: &Path) -> Vec<String> {
         .filter(|p| std::fs::read_link(format!("/proc/{p}/cwd")).is_ok_and(|c| c.starts_with(dir)))
         .collect()
 }
+
+#[test]
+fn a_daemons_configuration_is_checked_and_nothing_is_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = "proxy = \"192.0.2.1\"\n[access.nr]\ninterface = \"wwan*\"\n";
+    std::fs::write(dir.path().join("good.toml"), good).unwrap();
+    std::fs::write(
+        dir.path().join("bad.toml"),
+        good.replace("interface", "interfaec"),
+    )
+    .unwrap();
+    let check = |file| braid(dir.path(), &["up", "--check", "--config", file]);
+    let out = check("good.toml");
+    assert_eq!(
+        (out.status.code(), text(&out.stderr)),
+        (Some(0), String::new())
+    );
+    assert_eq!(text(&out.stdout), "good.toml is right: accesses nr\n");
+    let out = check("bad.toml");
+    assert_eq!(out.status.code(), Some(2));
+    let err = text(&out.stderr);
+    assert!(
+        err.contains("bad.toml:3:") && err.contains("interface"),
+        "{err}"
+    );
+    assert_eq!(check("none.toml").status.code(), Some(2));
+    let proxy = braid(dir.path(), &["proxy", "--check", "--config", "good.toml"]);
+    assert_eq!(proxy.status.code(), Some(2), "an interface is a device's");
+}

@@ -110,6 +110,21 @@ pub fn key(role: Role) -> Result<String, DaemonError> {
     Ok(quic::identity(&files)?.pin().to_string())
 }
 
+/// Reads a configuration as a daemon of this role does, and says what it is about. It
+/// changes nothing.
+///
+/// # Errors
+/// The file cannot be read, or is wrong: [`DaemonError::Config`].
+pub fn check(role: Role, config: &Path) -> Result<String, DaemonError> {
+    let read = config::Config::load(config, role)?;
+    let names: Vec<_> = read.accesses.iter().map(|a| a.name.as_str()).collect();
+    let accesses = match names.is_empty() {
+        true => "no access is named".to_owned(),
+        false => format!("accesses {}", names.join(", ")),
+    };
+    Ok(format!("{} is right: {accesses}", config.display()))
+}
+
 /// Runs a daemon until SIGTERM (returns `false`) or SIGINT (`true`). Prints
 /// `ready` on standard output when it serves.
 ///
