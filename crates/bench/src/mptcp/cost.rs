@@ -58,8 +58,17 @@ fn scenario(round: u32) -> Result<String> {
     cases.rotate_left(turn);
     for (who, (load, mbps)) in cases {
         let mut keys = match who {
-            WEIGHTS => text::wrr("work-conserving", &weights_plan::capacities()?),
-            cc => Table::from_iter([("cc".to_owned(), Value::from(cc))]),
+            // With all that a daemon does beside weights: probes, short queues.
+            WEIGHTS => {
+                let mut keys = text::wrr("work-conserving", &weights_plan::capacities()?);
+                keys.insert("path_manager".into(), "braid".into());
+                keys
+            }
+            // As the kernel has it.
+            cc => Table::from_iter([
+                ("cc".to_owned(), Value::from(cc)),
+                ("short_queues".to_owned(), false.into()),
+            ]),
         };
         let mut traffic = Table::new();
         match mbps {
@@ -82,7 +91,7 @@ fn name(who: &str, load: &str) -> String {
 }
 
 /// A run's goodput in Mbit/s, and its processor time, s per GB of payload: of the
-/// whole machine, and of the two programs at the ends.
+/// whole machine, and of the programs at the ends, path managers included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct PerGb {
     mbps: f64,
@@ -97,10 +106,12 @@ fn per_gb(run: &CaseResult, sent: Option<f64>) -> Option<PerGb> {
         return None;
     }
     let gb = mbps * run.seconds / 8e3;
+    let engine = run.engine_cpu_seconds.as_ref();
+    let managers = engine.map_or(0.0, |e| e.device + e.proxy);
     Some(PerGb {
         mbps,
         machine: run.machine_cpu_seconds? / gb,
-        ends: run.cpu_seconds / gb,
+        ends: (run.cpu_seconds + managers) / gb,
     })
 }
 
@@ -186,6 +197,7 @@ fn same((weights, stock): (&Option<PerGb>, &Option<PerGb>)) -> Option<(PerGb, Pe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use braid_lab::scenario::PathManager;
 
     fn round(factor: f64) -> Vec<CaseResult> {
         let case = |who: &str, load: &str, cpu: f64| CaseResult {
@@ -224,6 +236,11 @@ mod tests {
         let first = |n| {
             let s = text::parse(&scenario(n).unwrap()).unwrap();
             assert_eq!(s.cases.len(), 4);
+            for c in &s.cases {
+                let ours = c.name.starts_with(WEIGHTS);
+                let managed = c.path_manager == PathManager::Braid;
+                assert_eq!((managed, c.short_queues), (ours, ours), "{}", c.name);
+            }
             s.cases[0].name.clone()
         };
         let all = [

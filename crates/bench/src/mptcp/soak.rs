@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use braid_core::stats::median;
+use braid_lab::error::LabError;
 use braid_lab::summary::CaseResult;
 use clap::Args;
 
@@ -35,6 +36,10 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let mut classes = classes(&ccs, &pairs()?);
     let wanted = |c: &Class| options.only.is_empty() || options.only.contains(&c.cc);
     classes.retain(wanted);
+    if classes.is_empty() {
+        // The others are always there.
+        return Err(LabError::missing("this kernel has no bbr", "modprobe tcp_bbr").into());
+    }
     let mut runs = Runs::new(&options.runs, "soak")?;
     let total = classes.len() * options.repeat as usize;
     let mut results: Vec<Vec<CaseResult>> = vec![Vec::new(); classes.len()];
