@@ -4,6 +4,8 @@
 
 #[path = "support/daemon.rs"]
 mod daemon;
+#[path = "support/pins.rs"]
+mod pins;
 #[path = "../../mptcp/tests/world/mod.rs"]
 mod world;
 
@@ -12,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 use braid_core::api::Status;
 use braid_mptcp::bpf::{self, Pins};
-use braid_mptcp::support;
 use daemon::Daemon;
 use nix::sys::signal::Signal;
+use pins::{default, place, registered};
 use world::{Ns, World, eventually};
 
 const CONFIG: &str = "scheduler = { name = \"wrr\" }
@@ -30,17 +32,8 @@ fn start(ns: &Ns, folder: &Path) -> Daemon {
 }
 
 /// Where the pins of a namespace are, and the congestion control that they hold.
-fn pins(ns: &Ns) -> (PathBuf, String) {
-    ns.run(|| {
-        let mut all = Pins::places("proxy").unwrap().into_iter();
-        let name = support::sysctl(support::CONGESTION_CONTROL).unwrap();
-        (all.find(|p| p.is_dir()).expect("pins"), name)
-    })
-}
-
-fn registered(name: &str) -> bool {
-    let all = support::sysctl("net.ipv4.tcp_available_congestion_control").unwrap();
-    all.split_whitespace().any(|n| n == name)
+fn pinned(ns: &Ns) -> (PathBuf, String) {
+    (place(ns, "proxy").expect("pins"), default(ns))
 }
 
 /// If the test fails, nothing stays in the kernel.
@@ -66,7 +59,7 @@ fn pins_go_after_their_network_namespace_and_not_before() {
     for (w, t) in [(&lives, &mine), (&ends, &other)] {
         assert_eq!(start(&w.proxy, t.path()).end(Signal::SIGKILL), None);
     }
-    let ((kept, its_own), (gone, name)) = (pins(&lives.proxy), pins(&ends.proxy));
+    let ((kept, its_own), (gone, name)) = (pinned(&lives.proxy), pinned(&ends.proxy));
     // A socket is all that the other one lives by.
     let socket = ends.proxy.run(|| UdpSocket::bind("127.0.0.1:0").unwrap());
     drop(ends);

@@ -4,6 +4,8 @@
 
 #[path = "support/daemon.rs"]
 mod daemon;
+#[path = "support/pins.rs"]
+mod pins;
 #[path = "support/traffic.rs"]
 mod traffic;
 #[path = "../../mptcp/tests/world/mod.rs"]
@@ -15,15 +17,17 @@ use std::process::Command;
 use std::time::Duration;
 
 use braid_core::api::{Connections, SchedulerChange, Status, Weights, WrrMode};
-use braid_mptcp::bpf::{self, Pins};
+use braid_mptcp::bpf::Pins;
 use braid_mptcp::support;
 use daemon::Daemon;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use nix::sys::signal::Signal;
+use pins::{BEFORE, place, registered, version};
 use traffic::{PROXY, Traffic};
-use world::{Ns, World, eventually, service};
+use world::{World, eventually, service};
 
 const DEFAULT: &str = support::CONGESTION_CONTROL;
+const OWNER: &str = "proxy";
 
 /// A proxy that shares what it sends; of one access it knows the network, of the other
 /// the address.
@@ -46,17 +50,10 @@ struct Bench {
 
 impl Bench {
     fn new() -> Option<Self> {
-        if let Err(e) = bpf::require() {
-            println!("skipped: {e}");
-            return None;
-        }
-        let w = World::new(2)?;
-        w.proxy
-            .run(|| support::set_sysctl(DEFAULT, "reno").unwrap());
         Some(Self {
-            w,
+            w: pins::world()?,
             t: tempfile::tempdir().unwrap(),
-            before: "reno".into(),
+            before: BEFORE.into(),
         })
     }
 
@@ -75,14 +72,12 @@ impl Bench {
 
     /// Where the pins are; `None` if nowhere.
     fn place(&self) -> Option<PathBuf> {
-        place(&self.w.proxy)
+        place(&self.w.proxy, OWNER)
     }
 
     /// The directory of the version that is pinned.
     fn pins(&self) -> PathBuf {
-        let place = self.place().expect("pins");
-        let mut all = std::fs::read_dir(place).unwrap().map(|e| e.unwrap().path());
-        all.find(|p| p.is_dir()).expect("a version")
+        version(&self.place().expect("pins"))
     }
 
     fn set_default(&self, name: &str) {
@@ -92,14 +87,14 @@ impl Bench {
     }
 
     fn default(&self) -> String {
-        self.w.proxy.run(|| support::sysctl(DEFAULT).unwrap())
+        pins::default(&self.w.proxy)
     }
 
     fn assert_nothing_left(&self) {
         assert_eq!(self.place(), None);
         assert_eq!(self.default(), self.before);
         let all = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-        for path in self.w.proxy.run(|| Pins::places("proxy").unwrap()) {
+        for path in self.w.proxy.run(|| Pins::places(OWNER).unwrap()) {
             assert!(!all.contains(path.to_str().unwrap()), "{all}");
         }
     }
@@ -108,19 +103,9 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         for ns in [&self.w.proxy, &self.w.device] {
-            ns.run(|| drop(Pins::left("proxy")));
+            ns.run(|| drop(Pins::left(OWNER)));
         }
     }
-}
-
-fn place(ns: &Ns) -> Option<PathBuf> {
-    let all = ns.run(|| Pins::places("proxy").unwrap());
-    all.into_iter().find(|p| p.is_dir())
-}
-
-fn registered(name: &str) -> bool {
-    let all = support::sysctl("net.ipv4.tcp_available_congestion_control").unwrap();
-    all.split_whitespace().any(|n| n == name)
 }
 
 fn weights(status: &Status) -> BTreeMap<String, f64> {
@@ -338,7 +323,7 @@ fn pins_of_a_living_daemon_and_of_other_namespaces_are_let_be() {
     let mut elsewhere = Daemon::start(&b.w.device, third.path(), "proxy", &config(&unprobed));
     let s: Status = elsewhere.get("/v1/status");
     assert_eq!(s.notes, Vec::<String>::new());
-    assert_ne!(place(&b.w.device), b.place());
+    assert_ne!(place(&b.w.device, OWNER), b.place());
     assert_eq!(elsewhere.end(Signal::SIGTERM), Some(0));
     assert!(pins.join("link").exists() && registered(&name));
     let mut proxy = proxy;

@@ -4,6 +4,8 @@
 
 #[path = "support/daemon.rs"]
 mod daemon;
+#[path = "support/pins.rs"]
+mod pins;
 #[path = "support/traffic.rs"]
 mod traffic;
 #[path = "../../mptcp/tests/world/mod.rs"]
@@ -13,14 +15,13 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use braid_core::api::Status;
-use braid_mptcp::bpf::{self, Pins};
-use braid_mptcp::support;
+use braid_mptcp::bpf::Pins;
 use daemon::Daemon;
 use nix::sys::signal::Signal;
+use pins::{BEFORE, place, registered, version};
 use traffic::{DEVICE, PROXY, Traffic, runs_on};
 use world::{World, device4, eventually, service};
 
-const DEFAULT: &str = support::CONGESTION_CONTROL;
 const OWNER: &str = "proxycc";
 
 struct Bench {
@@ -30,13 +31,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Option<Self> {
-        if let Err(e) = bpf::require() {
-            println!("skipped: {e}");
-            return None;
-        }
-        let w = World::new(2)?;
-        w.proxy
-            .run(|| support::set_sysctl(DEFAULT, "reno").unwrap());
+        let w = pins::world()?;
         let t = tempfile::tempdir().unwrap();
         Some(Self { w, t })
     }
@@ -47,12 +42,11 @@ impl Bench {
     }
 
     fn default(&self) -> String {
-        self.w.proxy.run(|| support::sysctl(DEFAULT).unwrap())
+        pins::default(&self.w.proxy)
     }
 
     fn pinned(&self) -> bool {
-        let places = self.w.proxy.run(|| Pins::places(OWNER).unwrap());
-        places.iter().any(|p| p.is_dir())
+        place(&self.w.proxy, OWNER).is_some()
     }
 
     /// What the proxy's subflows to the device have.
@@ -70,7 +64,7 @@ impl Bench {
 
     fn ends(&self, mut proxy: Daemon, name: &str) {
         assert_eq!(proxy.end(Signal::SIGTERM), Some(0));
-        assert_eq!((self.pinned(), self.default()), (false, "reno".into()));
+        assert_eq!((self.pinned(), self.default()), (false, BEFORE.into()));
         eventually("it is gone", || (!registered(name)).then_some(()));
     }
 }
@@ -79,11 +73,6 @@ impl Drop for Bench {
     fn drop(&mut self) {
         self.w.proxy.run(|| drop(Pins::left(OWNER)));
     }
-}
-
-fn registered(name: &str) -> bool {
-    let all = support::sysctl("net.ipv4.tcp_available_congestion_control").unwrap();
-    all.split_whitespace().any(|n| n == name)
 }
 
 #[test]
@@ -126,12 +115,7 @@ fn subflows_that_join_after_a_kill_are_coupled_with_those_from_before() {
 fn what_is_not_wanted_any_more_or_not_as_it_was_left_is_taken_away() {
     let Some(b) = Bench::new() else { return };
     let lia = "[scheduler]\ncc = \"lia\"";
-    let link = || {
-        let places = b.w.proxy.run(|| Pins::places(OWNER).unwrap());
-        let place = places.into_iter().find(|p| p.is_dir()).unwrap();
-        let mut all = std::fs::read_dir(place).unwrap().map(|e| e.unwrap().path());
-        all.find(|p| p.is_dir()).unwrap().join("link")
-    };
+    let link = || version(&place(&b.w.proxy, OWNER).unwrap()).join("link");
     for (spoil, then, says, prefix) in [
         (false, "", "", "reno"),
         (
