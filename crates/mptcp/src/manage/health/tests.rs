@@ -1,5 +1,6 @@
 mod answerer;
 mod knock;
+mod queue;
 
 use super::*;
 use proptest::prelude::*;
@@ -276,34 +277,6 @@ fn without_answers_the_kernels_timer_decides_and_the_path_is_tried_again() {
     assert!(!seen[1].0 && seen[1].1 >= seen[0].1 + ms(1_000), "{seen:?}");
 }
 
-#[test]
-fn an_answerer_that_goes_takes_no_path_with_it() {
-    let mut d = Detector::default();
-    let start = Time::from_nanos(1_000_000_000_000);
-    d.watch(&BTreeSet::from([address(0)]), start);
-    let mut t = start;
-    while t.since(start) < ms(20_000) {
-        let at = t.since(start);
-        // Data comes in bursts, so that probes are sent between them.
-        let sample = Sample {
-            subflows: 1,
-            quiet: ms(at.as_millis() as u64 % 90),
-            ..Sample::default()
-        };
-        d.sample(&BTreeMap::from([(address(0), sample)]), t);
-        for o in d.tick(t) {
-            match o {
-                Outcome::Probe { number, .. } if at < ms(5_000) => {
-                    d.answer(address(0), number, t + ms(5));
-                }
-                Outcome::Probe { .. } => {}
-                other => panic!("{other:?} at {at:?}"),
-            }
-        }
-        t = d.due();
-    }
-}
-
 proptest! {
     /// Whatever lives is left alone: busy, idle, with a queue of half a second,
     /// with a lost probe now and then, over a pause of the whole host.
@@ -317,7 +290,7 @@ proptest! {
         pause in prop::option::of((2_000u64..6_000, 30u64..3_000)),
     ) {
         // A queue that nothing of ours is in is seen by its first probe only
-        // after the bound: that case is `a_queue_of_others_is_learned`.
+        // after the bound: that case is `queue::a_queue_of_others_is_learned`.
         let mut link = Link::new(rtt, (!idle || queue > 0).then_some(flow));
         link.queue = ms(queue);
         link.lose = lose;
@@ -325,26 +298,6 @@ proptest! {
         prop_assert!(s.found.is_empty(), "{:?}", s.found);
         // A probe is no flood.
         prop_assert!(s.probes < 12_000 / 40 * 2 + 50, "{}", s.probes);
-    }
-
-    /// Something comes now and then, through a queue of others that is longer than the bound.
-    #[test]
-    fn a_queue_of_others_is_no_death_of_what_is_used_now_and_then(
-        rtt in 1u64..120,
-        queue in 0u64..900,
-        flow in 60u64..900,
-        dead in prop::option::of(4_000u64..5_000),
-    ) {
-        let mut link = Link::new(rtt, Some(flow));
-        link.queue = ms(queue);
-        link.dead = dead.map(|at| (at, 60_000));
-        let s = Simulation::run(vec![link, Link::new(10, Some(3))], true, None, 12_000);
-        prop_assert_eq!(s.found.len(), dead.iter().count(), "{:?}", s.found);
-        if let (Some(at), [(silent, k, when)]) = (dead, &s.found[..]) {
-            prop_assert!(*silent && *k == 0);
-            let long = 3 * (rtt + queue) / 2;
-            prop_assert!(*when <= at + long.max(3 * rtt) + 92 + 45, "{} after {}", when, at);
-        }
     }
 
     #[test]
@@ -382,14 +335,6 @@ proptest! {
             prop_assert!(d.silent().len() <= 3);
         }
     }
-}
-
-#[test]
-fn a_queue_of_others_is_learned() {
-    let mut link = Link::new(20, None);
-    link.queue = ms(500);
-    let s = Simulation::run(vec![link], true, None, 60_000);
-    assert!(s.found.len() <= 2, "it flaps: {:?}", s.found);
 }
 
 #[test]

@@ -136,3 +136,31 @@ fn what_comes_while_a_path_dies_and_returns_is_no_sign_that_nobody_answers() {
     };
     assert!((8_000..8_300).contains(&back), "{back}");
 }
+
+#[test]
+fn an_answerer_that_goes_takes_no_path_with_it() {
+    let mut d = Detector::default();
+    let start = Time::from_nanos(1_000_000_000_000);
+    d.watch(&BTreeSet::from([address(0)]), start);
+    let mut t = start;
+    while t.since(start) < ms(20_000) {
+        let at = t.since(start);
+        // Data comes in bursts, so that probes are sent between them.
+        let sample = Sample {
+            subflows: 1,
+            quiet: ms(at.as_millis() as u64 % 90),
+            ..Sample::default()
+        };
+        d.sample(&BTreeMap::from([(address(0), sample)]), t);
+        for o in d.tick(t) {
+            match o {
+                Outcome::Probe { number, .. } if at < ms(5_000) => {
+                    d.answer(address(0), number, t + ms(5));
+                }
+                Outcome::Probe { .. } => {}
+                other => panic!("{other:?} at {at:?}"),
+            }
+        }
+        t = d.due();
+    }
+}
