@@ -1,8 +1,6 @@
 //! The congestion control that was asked for: the kernel's, or one of Braid's that
 //! is registered for the time of this process.
 
-#[cfg(feature = "bpf")]
-use braid_mptcp::support::Support;
 use braid_mptcp::{Result, socket};
 
 /// A congestion control that sockets may have, as long as this is kept.
@@ -34,9 +32,7 @@ impl Congestion {
 /// registered, or this user's sockets may not have it.
 pub(crate) fn resolve(name: &str) -> Result<Congestion> {
     #[cfg(feature = "bpf")]
-    let known = Support::detect().require_congestion_control(name);
-    #[cfg(feature = "bpf")]
-    if let (Err(_), Some(coupled)) = (&known, braid_mptcp::bpf::Coupled::named(name)) {
+    if let Some(coupled) = braid_mptcp::bpf::Coupled::beside_kernels(name) {
         // Of this process's own, so that they end without looking at each other.
         let own = format!("{name}_{:x}", std::process::id());
         let registered = braid_mptcp::bpf::register(coupled, &own)?;

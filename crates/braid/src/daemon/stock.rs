@@ -69,7 +69,7 @@ mod without {
     pub(in super::super) enum Coupled {}
 
     impl Coupled {
-        pub(in super::super) fn named(_: &str) -> Option<Self> {
+        pub(in super::super) fn beside_kernels(_: &str) -> Option<Self> {
             None
         }
     }

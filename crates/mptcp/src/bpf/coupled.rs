@@ -2,9 +2,9 @@
 //! process: connections find it by its name when a subflow joins, so that it has to stay
 //! registered for all of a connection's subflows to be coupled.
 
-use libbpf_rs::{MapCore, MapHandle};
+use libbpf_rs::MapHandle;
 
-use super::{Algorithm, Coupled, Pins, Registered, load, pinned, plain, require};
+use super::{Algorithm, Coupled, Pins, Registered, load, map_of, pinned, plain, require};
 use crate::error::{Error, Result};
 
 /// One that is registered.
@@ -27,15 +27,11 @@ impl CoupledDefault {
     pub fn register(algorithm: Coupled, name: &str, plain_tcp: &str) -> Result<Self> {
         let of = Algorithm::Coupled(algorithm);
         let (object, registered) = load(of, name, &[plain(plain_tcp)])?;
-        let attempted = || format!("open what {name} is");
-        let found = object.maps().find(|m| m.name() == algorithm.name());
-        let found = found.ok_or_else(|| Error::answer(attempted(), "the object lacks it"))?;
-        let ops = MapHandle::try_from(&found).map_err(|e| Error::answer(attempted(), e))?;
         Ok(Self {
             pins: None,
             algorithm,
             registered,
-            ops,
+            ops: map_of(&object, algorithm.name(), name)?,
         })
     }
 

@@ -27,9 +27,10 @@ mod pins;
 mod queues;
 mod wrr;
 
-use libbpf_rs::{ErrorKind, Link, MapCore, MapType, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
 
 use crate::error::{Error, Result};
+use crate::support::Support;
 
 pub use coupled::CoupledDefault;
 pub use group::{
@@ -89,6 +90,12 @@ impl Coupled {
     /// By its name in scenarios.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|c| c.name() == name)
+    }
+
+    /// By its name, unless the running kernel has one of that name itself.
+    pub fn beside_kernels(name: &str) -> Option<Self> {
+        let known = Support::detect().require_congestion_control(name);
+        Self::named(name).filter(|_| known.is_err())
     }
 
     /// Its name in scenarios.
@@ -187,6 +194,19 @@ fn load(algorithm: Algorithm, name: &str, constants: &[Constant]) -> Result<(Obj
         link,
     };
     Ok((object, registered))
+}
+
+/// A map of what was registered under `name`.
+fn map_of(object: &Object, wanted: &str, name: &str) -> Result<MapHandle> {
+    let found = object.maps().find(|m| m.name() == wanted);
+    let found = found.ok_or_else(|| {
+        Error::answer(
+            format!("register {name}"),
+            format!("it lacks the map {wanted}"),
+        )
+    })?;
+    MapHandle::try_from(&found)
+        .map_err(|e| Error::answer(format!("open the map {wanted} of {name}"), e))
 }
 
 fn prepared(object: &[u8], attempted: &str) -> Result<OpenObject> {

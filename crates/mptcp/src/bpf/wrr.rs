@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use ipnet::IpNet;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use super::{Algorithm, Pins, Registered, Skip, load};
+use super::{Algorithm, Pins, Registered, Skip, load, map_of};
 use crate::error::{Error, Result};
 use crate::weights::{ACCESSES, Rule, whole};
 
@@ -64,17 +64,7 @@ impl Wrr {
     pub fn register_skipping(name: &str, plain: &str, skip: Skip) -> Result<Self> {
         let constants = [skip.constant(), super::plain(plain)];
         let (object, registered) = load(Algorithm::Wrr, name, &constants)?;
-        let map = |wanted: &str| {
-            let found = object.maps().find(|m| m.name() == wanted);
-            let found = found.ok_or_else(|| {
-                Error::answer(
-                    format!("register {name}"),
-                    format!("it lacks the map {wanted}"),
-                )
-            })?;
-            MapHandle::try_from(&found)
-                .map_err(|e| Error::answer(format!("open the map {wanted} of {name}"), e))
-        };
+        let map = |wanted| map_of(&object, wanted, name);
         let mut wrr = Self {
             pins: None,
             ops: map(OPS)?,

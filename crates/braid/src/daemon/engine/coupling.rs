@@ -2,7 +2,6 @@
 
 use braid_core::api::Role;
 use braid_mptcp::socket;
-use braid_mptcp::support::Support;
 
 use super::super::DaemonError;
 use super::super::keep::{self, coupled_owner};
@@ -47,13 +46,9 @@ pub(super) fn find(
     plain: &str,
     left: Option<Pins>,
 ) -> Result<(Congestion, Option<String>), DaemonError> {
-    let known = Support::detect().require_congestion_control(name);
-    let coupled = match (known, Coupled::named(name)) {
-        (Err(_), Some(coupled)) => coupled,
-        _ => {
-            socket::may_have_congestion_control(name)?;
-            return Ok((Congestion::Kernels(name.to_owned()), None));
-        }
+    let Some(coupled) = Coupled::beside_kernels(name) else {
+        socket::may_have_congestion_control(name)?;
+        return Ok((Congestion::Kernels(name.to_owned()), None));
     };
     let mut note = None;
     if let Some(pins) = left {
