@@ -116,7 +116,7 @@ static __always_inline void end_round(struct sock *sk)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct wvegas *ca = ca_priv(sk);
 	__u32 now = tp->snd_cwnd, cwnd = now < CC_CWND_MAX ? now : CC_CWND_MAX;
-	__u32 total = total_alpha, base = ca->base_rtt, rtt = ca->round_rtt, hosts;
+	__u32 total = total_alpha;
 	struct cc_wvegas s = {
 		.rate		= ca->rate,
 		.cwnd		= cwnd,
@@ -129,16 +129,10 @@ static __always_inline void end_round(struct sock *sk)
 		total = 1;
 	if (total > CC_WVEGAS_TOTAL_MAX)
 		total = CC_WVEGAS_TOTAL_MAX;
-	rtt = rtt > base ? network_rtt(base, rtt) : base;
-	/* what hosts may take is no queue that has doubled */
-	hosts = hosts_rtt(base);
-	if (s.queue_delay && s.queue_delay < hosts)
-		s.queue_delay = hosts;
-	cc_wvegas_round(&s, base, rtt, others, total);
+	network_round(&s, ca->base_rtt, ca->round_rtt, others, total);
 	ca->rate = s.rate;
 	ca->alpha = s.alpha;
-	/* 0 would be: none yet */
-	ca->queue_delay = rtt > base ? s.queue_delay : 1;
+	ca->queue_delay = s.queue_delay;
 	if (s.ssthresh < CC_WVEGAS_MIN_CWND)
 		s.ssthresh = CC_WVEGAS_MIN_CWND;
 	tp->snd_ssthresh = s.ssthresh;

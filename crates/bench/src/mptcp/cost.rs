@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use braid_core::stats::median;
-use braid_lab::summary::CaseResult;
+use braid_lab::summary::{CaseResult, EngineCpu};
 use clap::Args;
 use toml::{Table, Value};
 
@@ -91,7 +91,7 @@ fn name(who: &str, load: &str) -> String {
 }
 
 /// A run's goodput in Mbit/s, and its processor time, s per GB of payload: of the
-/// whole machine, and of the programs at the ends, path managers included.
+/// whole machine, and of the programs at the ends; path managers are a part of weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct PerGb {
     mbps: f64,
@@ -100,18 +100,23 @@ struct PerGb {
 }
 
 /// `None` where the run did not carry what was sent: it is not comparable.
-fn per_gb(run: &CaseResult, sent: Option<f64>) -> Option<PerGb> {
+fn per_gb(run: &CaseResult, who: &str, sent: Option<f64>) -> Option<PerGb> {
     let mbps = run.goodput_mbps;
     if run.failed.is_some() || sent.is_some_and(|s| (mbps / s - 1.0).abs() > 0.01) {
         return None;
     }
     let gb = mbps * run.seconds / 8e3;
-    let engine = run.engine_cpu_seconds.as_ref();
-    let managers = engine.map_or(0.0, |e| e.device + e.proxy);
+    let managers = run.engine_cpu_seconds.map_or(0.0, EngineCpu::sum);
+    let machine = run.machine_cpu_seconds?;
+    // The lab has path managers beside stock MPTCP, too, which are no part of it.
+    let (machine, ends) = match who {
+        WEIGHTS => (machine, run.cpu_seconds + managers),
+        _ => (machine - managers, run.cpu_seconds),
+    };
     Some(PerGb {
         mbps,
-        machine: run.machine_cpu_seconds? / gb,
-        ends: (run.cpu_seconds + managers) / gb,
+        machine: machine / gb,
+        ends: ends / gb,
     })
 }
 
@@ -129,7 +134,8 @@ fn judge(rounds: &[Vec<CaseResult>]) -> Report {
     for (load, sent) in LOADS {
         let of = |who: &str| -> Vec<Option<PerGb>> {
             let name = name(who, load);
-            let case = |r: &Vec<CaseResult>| per_gb(r.iter().find(|c| c.name == name)?, sent);
+            let case =
+                |r: &Vec<CaseResult>| per_gb(r.iter().find(|c| c.name == name)?, who, sent);
             rounds.iter().map(case).collect()
         };
         let (weights, stock) = (of(WEIGHTS), of(STOCK));
@@ -229,6 +235,27 @@ mod tests {
         assert!(judge(&slow).all_met());
         slow[5][2].goodput_mbps = 900.0;
         assert!(!judge(&slow).all_met());
+    }
+
+    #[test]
+    fn path_managers_are_a_part_of_weights_alone() {
+        let run = CaseResult {
+            goodput_mbps: 1000.0,
+            seconds: 8.0,
+            machine_cpu_seconds: Some(6.0),
+            cpu_seconds: 2.0,
+            engine_cpu_seconds: Some(EngineCpu {
+                device: 0.5,
+                proxy: 0.25,
+            }),
+            ..CaseResult::default()
+        };
+        let of = |who| {
+            let c = per_gb(&run, who, None).unwrap();
+            (c.machine, c.ends)
+        };
+        assert_eq!(of(WEIGHTS), (6.0, 2.75));
+        assert_eq!(of(STOCK), (5.25, 2.0));
     }
 
     #[test]

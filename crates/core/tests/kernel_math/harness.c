@@ -47,7 +47,7 @@ static int coupled(const char *rule)
 	return 0;
 }
 
-static int wvegas(void)
+static int wvegas(int hosts)
 {
 	struct cc_wvegas s = { 0 };
 	uint64_t siblings;
@@ -56,7 +56,10 @@ static int wvegas(void)
 	if (scanf("%u %u %u %u %u %u %" SCNu64 " %u", &s.cwnd, &s.ssthresh,
 		  &s.alpha, &s.queue_delay, &base, &rtt, &siblings, &total) != 8)
 		return 1;
-	cc_wvegas_round(&s, base, rtt, siblings, total);
+	if (hosts)
+		network_round(&s, base, rtt, siblings, total);
+	else
+		cc_wvegas_round(&s, base, rtt, siblings, total);
 	printf("%u %u %u %u %" PRIu64 "\n", s.cwnd, s.ssthresh, s.alpha,
 	       s.queue_delay, (uint64_t)s.rate);
 	return 0;
@@ -133,7 +136,8 @@ int main(void)
 
 	while (scanf("%15s", rule) == 1) {
 		int bad = !strcmp(rule, "muldiv") ? muldiv() :
-			  !strcmp(rule, "wvegas") ? wvegas() :
+			  !strcmp(rule, "wvegas") ? wvegas(0) :
+			  !strcmp(rule, "hosts") ? wvegas(1) :
 			  !strcmp(rule, "network") ? network() :
 			  !strcmp(rule, "blest") ? blest() :
 			  !strcmp(rule, "ecf") ? ecf() : coupled(rule);

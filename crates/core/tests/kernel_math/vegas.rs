@@ -176,3 +176,31 @@ fn what_hosts_add_to_a_round_trip_is_left_out() {
         assert_eq!(got[0], i128::from(want), "{base} {rtt}");
     }
 }
+
+/// At 10 Mbit/s a packet takes 1.2 ms. State and round: window, queue, round trip; then
+/// what comes of the first two.
+#[test]
+fn only_a_queue_that_has_doubled_is_drained() {
+    let rounds = [
+        // Less than 250 us is no queue, and none is not the least there has been.
+        ([25, 0, 30_100], [26, 0]),
+        ([25, 1_200, 30_000], [26, 0]),
+        // So the first packet that waits is no twice as long queue.
+        ([25, 0, 31_450], [26, 1_200]),
+        ([26, 1_200, 32_600], [27, 1_200]),
+        ([26, 1_200, 32_650], [12, 0]),
+        // Nor is one of less than twice what hosts may take.
+        ([26, 100, 30_749], [27, 250]),
+        ([26, 100, 30_750], [13, 0]),
+    ];
+    let lines: Vec<_> = rounds
+        .iter()
+        .map(|([window, queue, rtt], _)| {
+            format!("hosts {window} 12 {} {queue} 30000 {rtt} 0 10", 10 << 16)
+        })
+        .collect();
+    let Some(answers) = ask(&lines) else { return };
+    for ((round, want), got) in rounds.into_iter().zip(answers) {
+        assert_eq!([got[0], got[3]], want, "{round:?}");
+    }
+}
