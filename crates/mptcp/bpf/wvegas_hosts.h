@@ -33,13 +33,19 @@ static inline __attribute__((always_inline)) void
 network_round(struct cc_wvegas *s, __u32 base_us, __u32 rtt_us, __u64 sibling_rates,
 	      __u32 total_alpha)
 {
-	__u32 hosts = hosts_rtt(base_us);
+	__u32 hosts = hosts_rtt(base_us), cwnd = s->cwnd, full;
 
 	rtt_us = rtt_us > base_us ? network_rtt(base_us, rtt_us) : base_us;
 	/* 0 is none yet, also after a round without a queue */
 	if (s->queue_delay && s->queue_delay < hosts)
 		s->queue_delay = hosts;
 	cc_wvegas_round(s, base_us, rtt_us, sibling_rates, total_alpha);
+	if (s->cwnd + 1 >= cwnd)
+		return;
+	/* Drained: slow start leads back to what is to be queued, or it would drain again. */
+	full = (__u64)cwnd * base_us / rtt_us + (s->alpha >> CC_ALPHA_SHIFT);
+	if (s->ssthresh > full)
+		s->ssthresh = full;
 }
 
 #endif /* _BRAID_WVEGAS_HOSTS_H */

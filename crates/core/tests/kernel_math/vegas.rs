@@ -203,4 +203,8 @@ fn only_a_queue_that_has_doubled_is_drained() {
     for ((round, want), got) in rounds.into_iter().zip(answers) {
         assert_eq!([got[0], got[3]], want, "{round:?}");
     }
+    // What 30 ms of the path take is half of 58 packets: slow start ends 10 above that.
+    let line = format!("hosts 58 57 {} 1200 30000 60250 0 10", 10 << 16);
+    let Some(answers) = ask(&[line]) else { return };
+    assert_eq!(answers[0][..2], [14, 39]);
 }
