@@ -27,8 +27,45 @@ pub(crate) struct Options {
 /// Runs of each in a full measurement, and pairs that have to come of them.
 const FULL: u32 = 15;
 const PAIRS: usize = 10;
-/// What is sent: all that the links take, which both divide alike, or less.
-const LOADS: [(&str, Option<f64>); 2] = [("bulk", None), ("1 Gbit/s", Some(1000.0))];
+/// What is sent, and how weights share it.
+struct Load {
+    name: &'static str,
+    /// Mbit/s; `None`: all that the links take.
+    mbps: Option<f64>,
+    /// Of each access; `None`: by capacity.
+    weights: Option<[(&'static str, f64); 3]>,
+    /// Stock MPTCP's case that it is held against.
+    beside: &'static str,
+    /// It has to be as cheap.
+    bar: bool,
+}
+
+/// Stock MPTCP divides all that the links take by capacity as well. Of less it leaves to each
+/// access what the one before it in its order does not take.
+const LOADS: [Load; 3] = [
+    Load {
+        name: "bulk",
+        mbps: None,
+        weights: None,
+        beside: "bulk",
+        bar: true,
+    },
+    Load {
+        name: "1 Gbit/s",
+        mbps: Some(1000.0),
+        // As stock MPTCP.
+        weights: Some([("nr", 2.0), ("wifi", 97.0), ("lifi", 1.0)]),
+        beside: "1 Gbit/s",
+        bar: true,
+    },
+    Load {
+        name: "1 Gbit/s by capacity",
+        mbps: Some(1000.0),
+        weights: None,
+        beside: "1 Gbit/s",
+        bar: false,
+    },
+];
 /// Part by which goodputs may differ to be the same.
 const SAME: f64 = 0.05;
 /// More than stock MPTCP.
@@ -53,14 +90,24 @@ fn scenario(round: u32) -> Result<String> {
     let mut table = text::accesses_of("static", "cost")?;
     table.insert("seed".into(), i64::from(round).into());
     text::set_length(&mut table, Duration::from_secs(2), Duration::from_secs(10));
-    let mut cases = LOADS.map(|l| [(WEIGHTS, l), (STOCK, l)]).concat();
+    let mut cases = Vec::new();
+    for load in &LOADS {
+        cases.push((WEIGHTS, load));
+        if load.name == load.beside {
+            cases.push((STOCK, load));
+        }
+    }
     let turn = round as usize % cases.len();
     cases.rotate_left(turn);
-    for (who, (load, mbps)) in cases {
+    for (who, load) in cases {
         let mut keys = match who {
             // With all that a daemon does beside weights: probes, short queues.
             WEIGHTS => {
-                let mut keys = text::wrr("work-conserving", &weights_plan::capacities()?);
+                let rates = match load.weights {
+                    None => weights_plan::capacities()?,
+                    Some(all) => all.map(|(name, w)| (name.to_owned(), w)).to_vec(),
+                };
+                let mut keys = text::wrr("work-conserving", &rates);
                 keys.insert("path_manager".into(), "braid".into());
                 keys
             }
@@ -71,7 +118,7 @@ fn scenario(round: u32) -> Result<String> {
             ]),
         };
         let mut traffic = Table::new();
-        match mbps {
+        match load.mbps {
             None => drop(traffic.insert("kind".into(), "bulk".into())),
             Some(mbps) => {
                 traffic.insert("kind".into(), "cbr".into());
@@ -81,7 +128,7 @@ fn scenario(round: u32) -> Result<String> {
             }
         }
         keys.insert("traffic".into(), traffic.into());
-        text::push(&mut table, "case", text::mptcp(&name(who, load), keys));
+        text::push(&mut table, "case", text::mptcp(&name(who, load.name), keys));
     }
     text::to_text(&table)
 }
@@ -91,7 +138,8 @@ fn name(who: &str, load: &str) -> String {
 }
 
 /// A run's goodput in Mbit/s, and its processor time, s per GB of payload: of the
-/// whole machine, and of the programs at the ends; path managers are a part of weights.
+/// whole machine, and of the programs at the ends, path managers included. Beside stock MPTCP
+/// those only answer the lab's questions, as they do with weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct PerGb {
     mbps: f64,
@@ -100,23 +148,17 @@ struct PerGb {
 }
 
 /// `None` where the run did not carry what was sent: it is not comparable.
-fn per_gb(run: &CaseResult, who: &str, sent: Option<f64>) -> Option<PerGb> {
+fn per_gb(run: &CaseResult, sent: Option<f64>) -> Option<PerGb> {
     let mbps = run.goodput_mbps;
     if run.failed.is_some() || sent.is_some_and(|s| (mbps / s - 1.0).abs() > 0.01) {
         return None;
     }
     let gb = mbps * run.seconds / 8e3;
     let managers = run.engine_cpu_seconds.map_or(0.0, EngineCpu::sum);
-    let machine = run.machine_cpu_seconds?;
-    // The lab has path managers beside stock MPTCP, too, which are no part of it.
-    let (machine, ends) = match who {
-        WEIGHTS => (machine, run.cpu_seconds + managers),
-        _ => (machine - managers, run.cpu_seconds),
-    };
     Some(PerGb {
         mbps,
-        machine: machine / gb,
-        ends: ends / gb,
+        machine: run.machine_cpu_seconds? / gb,
+        ends: (run.cpu_seconds + managers) / gb,
     })
 }
 
@@ -131,42 +173,54 @@ const PARTS: [Part; 2] = [
 fn judge(rounds: &[Vec<CaseResult>]) -> Report {
     let mut report = Report::default();
     let mut rows = Vec::new();
-    for (load, sent) in LOADS {
-        let of = |who: &str| -> Vec<Option<PerGb>> {
+    for load in &LOADS {
+        let of = |who: &str, load: &str, sent: Option<f64>| -> Vec<Option<PerGb>> {
             let name = name(who, load);
-            let case =
-                |r: &Vec<CaseResult>| per_gb(r.iter().find(|c| c.name == name)?, who, sent);
+            let case = |r: &Vec<CaseResult>| per_gb(r.iter().find(|c| c.name == name)?, sent);
             rounds.iter().map(case).collect()
         };
-        let (weights, stock) = (of(WEIGHTS), of(STOCK));
-        for (who, costs) in [(WEIGHTS, &weights), (STOCK, &stock)] {
+        let weights = of(WEIGHTS, load.name, load.mbps);
+        let stock = of(STOCK, load.beside, load.mbps);
+        let pairs: Vec<_> = weights.iter().zip(&stock).filter_map(same).collect();
+        let over = |part: fn(&PerGb) -> f64| -> Vec<f64> {
+            pairs.iter().map(|(w, s)| part(w) / part(s)).collect()
+        };
+        let mut row = |who: &str, load: &str, costs: &[Option<PerGb>], more: [String; 2]| {
             let good: Vec<_> = costs.iter().flatten().collect();
             let mid = |part: fn(&PerGb) -> f64| {
                 show(median(&good.iter().map(|c| part(c)).collect::<Vec<_>>()))
             };
-            rows.push(vec![
+            let all = [
                 name(who, load),
                 format!("{} of {}", good.len(), rounds.len()),
                 mid(|c| c.mbps),
                 mid(|c| c.machine),
                 mid(|c| c.ends),
-            ]);
+            ];
+            rows.push(all.into_iter().chain(more).collect());
+        };
+        let more = PARTS.map(|(_, part)| format!("{:.3}", median(&over(part))));
+        row(WEIGHTS, load.name, &weights, more);
+        if load.name == load.beside {
+            row(STOCK, load.beside, &stock, [String::new(), String::new()]);
         }
-        if let Some(mbps) = sent {
+        if let Some(mbps) = load.mbps {
             let carried = weights.iter().flatten().count();
             report.bar(
-                &format!("{load}: weights carry what is sent"),
+                &format!("{}: weights carry what is sent", load.name),
                 &format!("within 1 % of {mbps} Mbit/s in every run"),
                 format!("{carried} of {} runs", rounds.len()),
                 carried == rounds.len(),
             );
         }
-        let pairs: Vec<_> = weights.iter().zip(&stock).filter_map(same).collect();
-        for (what, part) in PARTS {
-            let ratios: Vec<f64> = pairs.iter().map(|(w, s)| part(w) / part(s)).collect();
+        for (what, part) in PARTS.into_iter().filter(|_| load.bar) {
+            let ratios = over(part);
             let interval = median_interval(&ratios).filter(|_| ratios.len() >= PAIRS);
             report.bar(
-                &format!("{load}: CPU time of weights over stock {STOCK}, {what}"),
+                &format!(
+                    "{}: CPU time of weights over stock {STOCK}, {what}",
+                    load.name
+                ),
                 &format!("below {MORE} with its interval, {PAIRS} pairs"),
                 match interval {
                     None => format!("{} pairs are too few", ratios.len()),
@@ -188,6 +242,8 @@ fn judge(rounds: &[Vec<CaseResult>]) -> Report {
             "Mbit/s",
             "whole machine",
             "programs at the ends",
+            "machine, over stock",
+            "ends, over stock",
         ],
         rows,
     ));
@@ -214,9 +270,13 @@ mod tests {
             cpu_seconds: cpu / 2.0,
             ..CaseResult::default()
         };
-        LOADS
-            .map(|(l, _)| [case(WEIGHTS, l, 8.0 * factor), case(STOCK, l, 8.0)])
-            .concat()
+        let of = |l: &Load| {
+            [
+                case(WEIGHTS, l.name, 8.0 * factor),
+                case(STOCK, l.beside, 8.0),
+            ]
+        };
+        LOADS.iter().flat_map(of).collect()
     }
 
     #[test]
@@ -238,31 +298,10 @@ mod tests {
     }
 
     #[test]
-    fn path_managers_are_a_part_of_weights_alone() {
-        let run = CaseResult {
-            goodput_mbps: 1000.0,
-            seconds: 8.0,
-            machine_cpu_seconds: Some(6.0),
-            cpu_seconds: 2.0,
-            engine_cpu_seconds: Some(EngineCpu {
-                device: 0.5,
-                proxy: 0.25,
-            }),
-            ..CaseResult::default()
-        };
-        let of = |who| {
-            let c = per_gb(&run, who, None).unwrap();
-            (c.machine, c.ends)
-        };
-        assert_eq!(of(WEIGHTS), (6.0, 2.75));
-        assert_eq!(of(STOCK), (5.25, 2.0));
-    }
-
-    #[test]
     fn each_is_first_in_turn() {
         let first = |n| {
             let s = text::parse(&scenario(n).unwrap()).unwrap();
-            assert_eq!(s.cases.len(), 4);
+            assert_eq!(s.cases.len(), 5);
             for c in &s.cases {
                 let ours = c.name.starts_with(WEIGHTS);
                 let managed = c.path_manager == PathManager::Braid;
@@ -274,8 +313,9 @@ mod tests {
             "cubic, bulk",
             "wrr, 1 Gbit/s",
             "cubic, 1 Gbit/s",
+            "wrr, 1 Gbit/s by capacity",
             "wrr, bulk",
         ];
-        assert_eq!([1, 2, 3, 4].map(first), all);
+        assert_eq!([1, 2, 3, 4, 5].map(first), all);
     }
 }
