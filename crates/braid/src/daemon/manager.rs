@@ -171,10 +171,12 @@ impl Manager {
         if self.role == Role::Proxy {
             return Ok(vec![]);
         }
-        let view = self.kernel.view().await?;
-        let before = std::mem::replace(&mut self.view, view);
+        let from = Time::from_nanos(now());
+        let before = self.view.clone();
         let states = self.plan.accesses.clone();
-        self.settle(self.recovers()).await?;
+        let done = self.look_and_settle(self.recovers()).await;
+        self.detector.worked(from, Time::from_nanos(now()));
+        done?;
         let mut happened = self.told(&before);
         happened.extend(self.changed_since(&states));
         Ok(happened)
@@ -238,8 +240,8 @@ impl Manager {
             Back::Answer(number) => {
                 self.detector.answer(address, number, at);
             }
-            Back::Tcp(number) => {
-                self.detector.accepted(address, number, at);
+            Back::Tcp(number, rtt) => {
+                self.detector.accepted(address, number, rtt, at);
             }
             Back::Refused => self.detector.refused(address, at),
         }

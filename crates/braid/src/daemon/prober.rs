@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use braid_core::Time;
 use braid_mptcp::manage::probe::{self, Kind, Probe};
@@ -22,8 +23,9 @@ pub(super) type Answer = (IpAddr, Back, Time);
 pub(super) enum Back {
     /// The answer to the probe of this number.
     Answer(u32),
-    /// A host accepted or refused the TCP connection of this number.
-    Tcp(u32),
+    /// A host accepted or refused the TCP connection of this number. With the round trip, if
+    /// that is known.
+    Tcp(u32, Option<Duration>),
     /// Nobody listens there (ICMP port unreachable).
     Refused,
 }

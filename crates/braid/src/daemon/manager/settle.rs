@@ -163,8 +163,16 @@ impl Manager {
         done
     }
 
-    async fn apply(&mut self) -> Result<(), DaemonError> {
+    /// By what the kernel has now.
+    pub(super) async fn look_and_settle(&mut self, apply: bool) -> Result<(), DaemonError> {
         self.view = self.kernel.view().await?;
-        self.settle(true).await
+        self.settle(apply).await
+    }
+
+    async fn apply(&mut self) -> Result<(), DaemonError> {
+        let from = Time::from_nanos(now());
+        let done = self.look_and_settle(true).await;
+        self.detector.worked(from, Time::from_nanos(now()));
+        done
     }
 }

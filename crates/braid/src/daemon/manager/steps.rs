@@ -41,7 +41,6 @@ impl Manager {
                 Err(e) => refused.note(op, e.to_string()),
             }
         }
-        self.detector.worked(Time::from_nanos(now()));
         refused
     }
 
@@ -90,6 +89,7 @@ impl Manager {
         if ops.is_empty() {
             return;
         }
+        let from = Time::from_nanos(now());
         let refused = self.take(ops).await;
         if !refused.is_empty() {
             self.memory.refused.extend(refused);
@@ -100,6 +100,7 @@ impl Manager {
         {
             self.view.endpoints = all;
         }
+        self.detector.worked(from, Time::from_nanos(now()));
     }
 
     /// Takes back everything that is ours. What live connections need stays, and is said;

@@ -90,6 +90,14 @@ pub enum Outcome {
     },
 }
 
+/// How an answer came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Probe,
+    /// With the round trip, as far as it is known.
+    Tcp(Option<Duration>),
+}
+
 /// The detector of all addresses that serve.
 #[derive(Debug, Default)]
 pub struct Detector {
@@ -140,34 +148,37 @@ impl Detector {
     /// Takes an answer to the probe `number`; returns its round-trip time if the
     /// probe was sent and not answered before.
     pub fn answer(&mut self, address: IpAddr, number: u32, now: Time) -> Option<Duration> {
-        self.answered(address, number, false, now)
+        self.answered(address, number, By::Probe, now)
     }
 
-    /// The same of a TCP connection that was accepted or refused ([`Outcome::Knock`]).
-    pub fn accepted(&mut self, address: IpAddr, number: u32, now: Time) -> Option<Duration> {
-        let rtt = self.answered(address, number, true, now)?;
+    /// The same of a TCP connection that was accepted or refused ([`Outcome::Knock`]), and how
+    /// long that took. `rtt` is the round trip, if it is known: the kernel may have asked
+    /// twice, and which of the two was answered it knows by timestamps at best (RFC 6298, 3:
+    /// Karn's algorithm).
+    pub fn accepted(
+        &mut self,
+        address: IpAddr,
+        number: u32,
+        rtt: Option<Duration>,
+        now: Time,
+    ) -> Option<Duration> {
+        let took = self.answered(address, number, By::Tcp(rtt), now)?;
         for other in self.paths.values_mut() {
             // A death may have waited for this.
             if other.heard(address, number, now) {
                 self.due = self.due.min(now);
             }
         }
-        Some(rtt)
+        Some(took)
     }
 
-    fn answered(
-        &mut self,
-        address: IpAddr,
-        number: u32,
-        by_tcp: bool,
-        now: Time,
-    ) -> Option<Duration> {
+    fn answered(&mut self, address: IpAddr, number: u32, by: By, now: Time) -> Option<Duration> {
         let path = self.paths.get_mut(&address)?;
-        let rtt = path.answer(number, by_tcp, now)?;
+        let took = path.answer(number, by, now)?;
         if path.silent_since().is_some() {
             self.due = self.due.min(now);
         }
-        Some(rtt)
+        Some(took)
     }
 
     /// Decides. To be called at [`Detector::due`], after [`Detector::sample`].
@@ -244,10 +255,11 @@ impl Detector {
         self.due
     }
 
-    /// Steps were taken until now, while [`Detector::tick`] had to wait: that is no sleep, and
-    /// paths that are dying meanwhile die on time.
-    pub fn worked(&mut self, now: Time) {
-        self.due = self.due.max(now.min(self.due + WORK));
+    /// Steps were taken from then until now, while [`Detector::tick`] had to wait: that is no
+    /// sleep, and paths that are dying meanwhile die on time.
+    pub fn worked(&mut self, from: Time, now: Time) {
+        let waited = now.since(from.max(self.due));
+        self.due += waited.min(WORK);
     }
 
     /// Asks for a look now: something has changed.
@@ -261,7 +273,7 @@ impl Detector {
         self.paths.iter().filter_map(since).collect()
     }
 
-    /// The round-trip time of the last answered probe of an address.
+    /// The round-trip time of the last answer to an address whose is known.
     pub fn probe_rtt(&self, address: IpAddr) -> Option<Duration> {
         self.paths.get(&address)?.last_rtt()
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use braid_core::Time;
 
 use super::knock::{Knocks, first_knock};
-use super::{ASK, EAGER, MARGIN, REST, Sample};
+use super::{ASK, By, EAGER, MARGIN, REST, Sample};
 
 /// What is assumed before a round trip was measured.
 const UNKNOWN_RTT: Duration = Duration::from_millis(50);
@@ -61,6 +61,7 @@ pub(super) struct Path {
     /// When they became [`GONE`].
     in_vain: Option<Time>,
     min_rtt: Option<Duration>,
+    /// That of the last question whose is known.
     last_rtt: Option<Duration>,
     silent: Option<Time>,
     in_a_row: u32,
@@ -138,19 +139,27 @@ impl Path {
         self.sample = sample;
     }
 
-    /// To a question of this kind.
-    pub(super) fn answer(&mut self, number: u32, by_tcp: bool, now: Time) -> Option<Duration> {
+    /// To a question of this kind; says how long it took.
+    pub(super) fn answer(&mut self, number: u32, by: By, now: Time) -> Option<Duration> {
+        let by_tcp = by != By::Probe;
         let asked = |s: &Sent| (s.number, s.by_tcp) == (number, by_tcp);
         let at = self.sent.iter().position(asked)?;
         let sent = self.sent.remove(at)?;
-        let rtt = now.since(sent.at);
-        if !sent.by_tcp {
+        let took = now.since(sent.at);
+        let rtt = match by {
+            By::Probe => Some(took),
+            // A path that is out for want of patience has to be met with more of it.
+            By::Tcp(rtt) => rtt.or(self.silent.map(|_| took)),
+        };
+        if !by_tcp {
             self.answers = true;
             self.unanswered = 0;
             self.in_vain = None;
         }
-        self.last_rtt = Some(rtt);
-        self.min_rtt = Some(self.min_rtt.map_or(rtt, |m| m.min(rtt)));
+        if let Some(rtt) = rtt {
+            self.last_rtt = Some(rtt);
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |m| m.min(rtt)));
+        }
         self.lives(now);
         if let Some(since) = self.silent {
             // An answer that was on its way when the path was given up says
@@ -159,7 +168,7 @@ impl Path {
             // Older ones tell of an older time.
             self.sent.retain(|s| s.at > sent.at);
         }
-        Some(rtt)
+        Some(took)
     }
 
     /// Silence before now does not count.
@@ -189,10 +198,10 @@ impl Path {
         let least = self.min_rtt.unwrap_or(UNKNOWN_RTT) * 3;
         // Where nothing of ours flows, or not all the time, a queue filled by others tells
         // itself only by the time that the last probe took. Within the bound of one that is
-        // long no answer can come to what was asked after a pause.
+        // long, and grows a little, no answer can come to what was asked after a pause.
         let asked = self.first_open.map_or(self.life, |t| t.max(self.life));
         let idle = asked.since(self.tcp_life) > REST;
-        let long = |rtt: &Duration| idle || ASK + *rtt > least + MARGIN;
+        let long = |rtt: &Duration| idle || ASK + *rtt * 5 / 4 > least + MARGIN;
         let now = self.last_rtt.filter(long).unwrap_or_default();
         let limit = least.max(now + now / 2) + MARGIN;
         match idle && !self.answers && self.silent.is_none() {

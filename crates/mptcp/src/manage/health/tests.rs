@@ -329,7 +329,7 @@ proptest! {
                     min_rtt: Some(ms(n)),
                     remote: (n % 3 > 0).then(|| SocketAddr::from(([10, 77, 0, k], 80))),
                 })]), t),
-                2 => { d.answer(address(k), n as u32, t); d.accepted(address(k), n as u32 + 1, t); }
+                2 => { d.answer(address(k), n as u32, t); d.accepted(address(k), n as u32 + 1, (n % 2 == 0).then(|| ms(n % 900)), t); }
                 _ => { d.tick(t); }
             }
             prop_assert!(d.silent().len() <= 3);
@@ -339,7 +339,8 @@ proptest! {
 
 #[test]
 fn steps_that_take_long_are_no_sleep() {
-    let silent_at = |work: bool| {
+    // How long it sleeps, and then works, when it is to look.
+    let silent_at = |sleep: u64, work: u64| {
         let mut d = Detector::default();
         let start = Time::from_nanos(5_000_000_000);
         d.watch(&BTreeSet::from([address(0)]), start);
@@ -366,14 +367,15 @@ fn steps_that_take_long_are_no_sleep() {
             t = d.due();
             // Another access is taken out, 80 ms after this one died.
             if at > died + ms(40) && at < died + ms(100) {
-                t += ms(40);
-                if work {
-                    d.worked(t);
-                }
+                let from = t + ms(sleep);
+                t = from + ms(work);
+                d.worked(from, t);
             }
         }
     };
-    let (slept, worked) = (silent_at(false), silent_at(true));
+    let (slept, worked, both) = (silent_at(40, 0), silent_at(0, 40), silent_at(30, 10));
     assert!(worked <= ms(3 * 5 + 92 + 45), "{worked:?}");
-    assert!(slept > worked + ms(40), "{slept:?}, {worked:?}");
+    for slept in [slept, both] {
+        assert!(slept > worked + ms(40), "{slept:?}, {worked:?}");
+    }
 }

@@ -12,6 +12,8 @@ struct Down {
     dead: (u64, u64),
     /// What a queue, or a radio that wakes up, adds to the round trip from a time on.
     queue: (u64, u64),
+    /// No data, and a SYN that the kernel has to send again, from, to.
+    gap: (u64, u64),
 }
 
 impl Down {
@@ -23,7 +25,12 @@ impl Down {
             flow: (2, 0, u64::MAX),
             dead: Self::LIVES,
             queue: (0, 0),
+            gap: Self::LIVES,
         }
+    }
+
+    fn pauses(&self, at: u64) -> bool {
+        (self.gap.0..self.gap.1).contains(&at)
     }
 
     fn passes(&self, at: u64) -> bool {
@@ -33,7 +40,8 @@ impl Down {
     /// Data comes in this millisecond.
     fn comes(&self, at: u64) -> bool {
         let (every, from, until) = self.flow;
-        (from..until).contains(&at) && at.is_multiple_of(every) && self.passes(at)
+        let flows = (from..until).contains(&at) && at.is_multiple_of(every);
+        flows && self.passes(at) && !self.pauses(at)
     }
 }
 
@@ -52,7 +60,8 @@ fn run(paths: &[Down], deaf: bool, lose: u32, until: u64) -> Seen {
     let n = paths.len() as u8;
     let start = Time::from_nanos(1_000_000_000_000);
     d.watch(&(0..n).map(address).collect(), start);
-    let (mut seen, mut coming): (_, Vec<(u64, u8, u32)>) = (Seen::default(), vec![]);
+    type Coming = (u64, u8, u32, Option<Duration>);
+    let (mut seen, mut coming): (_, Vec<Coming>) = (Seen::default(), vec![]);
     let mut life = vec![start; paths.len()];
     let mut out = vec![false; paths.len()];
     let mut asked = 0;
@@ -64,8 +73,8 @@ fn run(paths: &[Down], deaf: bool, lose: u32, until: u64) -> Seen {
                 life[k] = t;
             }
         }
-        for (_, k, number) in coming.extract_if(.., |(when, ..)| *when <= at) {
-            d.accepted(address(k), number, t);
+        for (_, k, number, rtt) in coming.extract_if(.., |(when, ..)| *when <= at) {
+            d.accepted(address(k), number, rtt, t);
         }
         if t < d.due() {
             continue;
@@ -91,12 +100,16 @@ fn run(paths: &[Down], deaf: bool, lose: u32, until: u64) -> Seen {
                     let k = of(a);
                     let path = paths[usize::from(k)];
                     let (queue, from) = path.queue;
-                    let back = at + path.rtt + if at < from { 0 } else { queue };
+                    let again = if path.pauses(at) { 1_000 } else { 0 };
+                    let rtt = path.rtt + if at < from { 0 } else { queue };
+                    let back = at + again + rtt;
+                    // The kernel has asked twice, without timestamps.
+                    let known = (again + rtt < 1_000).then(|| ms(rtt));
                     seen.knocks.push((k, at));
                     asked += 1;
                     let lost = lose > 0 && asked % lose == 0;
                     if !deaf && !lost && path.passes(at) && path.passes(back) {
-                        coming.push((back, k, number));
+                        coming.push((back, k, number, known));
                     }
                 }
                 Outcome::Silent { address: a } => {
@@ -158,6 +171,30 @@ fn a_queue_on_the_path_that_carries_hides_no_death() {
         panic!("{:?}", seen.found);
     };
     assert!(died < 5_450, "{died}");
+}
+
+#[test]
+fn a_question_that_was_lost_is_no_queue() {
+    let mut path = Down::new(20);
+    path.gap = (2_000, 2_110);
+    path.dead = (8_000, 60_000);
+    let seen = run(&[Down::new(10), path], false, 0, 12_000);
+    let asked = |k: &(u8, u64)| k.0 == 1 && k.1 < 2_110;
+    assert!(seen.knocks.iter().any(asked), "{:?}", seen.knocks);
+    let [(true, 1, died)] = seen.found[..] else {
+        panic!("{:?}", seen.found);
+    };
+    assert!(died <= 8_000 + 3 * 20 + 100 + 10, "{died}");
+}
+
+#[test]
+fn a_queue_of_others_longer_than_the_kernels_patience_keeps_no_path_out() {
+    let mut path = Down::new(40);
+    path.flow.0 = 600;
+    path.queue = (1_100, 0);
+    let seen = run(&[Down::new(10), path], false, 0, 120_000);
+    let out: u64 = seen.found.chunks(2).map(|f| f[1].2 - f[0].2).sum();
+    assert!(out < 10_000 && seen.found.len() <= 4, "{:?}", seen.found);
 }
 
 #[test]
