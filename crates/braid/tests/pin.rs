@@ -319,6 +319,7 @@ fn pins_of_a_living_daemon_and_of_other_namespaces_are_let_be() {
     assert!(said.contains("another braid"), "{said}");
     assert_eq!(other.end(Signal::SIGTERM), Some(0));
     assert!(pins.join("link").exists() && registered(&name));
+    assert_eq!(b.default(), name);
     let third = tempfile::tempdir().unwrap();
     let mut elsewhere = Daemon::start(&b.w.device, third.path(), "proxy", &config(&unprobed));
     let s: Status = elsewhere.get("/v1/status");

@@ -126,6 +126,8 @@ fn what_is_not_wanted_any_more_or_not_as_it_was_left_is_taken_away() {
         ),
         (false, "[scheduler]\ncc = \"lia\"\npin = false", "", "lia_"),
         (false, "[scheduler]\ncc = \"reno\"", "", "reno"),
+        // It goes on without.
+        (false, "[scheduler]\ncc = \"none_such\"", "", "reno"),
         (true, lia, "link", "lia_"),
     ] {
         let mut proxy = b.start(lia);
@@ -148,6 +150,22 @@ fn what_is_not_wanted_any_more_or_not_as_it_was_left_is_taken_away() {
         assert_eq!(b.pinned(), ours, "{then}");
         b.ends(proxy, if now == "reno" { &old } else { &now });
     }
+}
+
+#[test]
+fn one_that_is_adopted_is_not_what_there_was_before() {
+    let lia = "[scheduler]\ncc = \"lia\"";
+    let Some(b) = Bench::new() else { return };
+    let mut proxy = b.start(lia);
+    let name = b.default();
+    assert_eq!(proxy.end(Signal::SIGKILL), None);
+    std::fs::remove_file(b.t.path().join("proxy.sock.before")).unwrap();
+    let mut proxy = b.start(lia);
+    assert_eq!(b.default(), name);
+    assert_eq!(proxy.end(Signal::SIGTERM), Some(0));
+    // Nobody knows any more what it was.
+    let now = b.default();
+    assert!(["cubic", "reno"].contains(&now.as_str()), "{now}");
 }
 
 #[test]

@@ -43,8 +43,9 @@ fn each_is_there_until_dropped() {
         let registered = bpf::register(algorithm, &name).unwrap();
         assert_eq!(registered.name(), name);
         assert!(available(&name), "{name}");
-        let e = bpf::register(algorithm, &name).unwrap_err().to_string();
-        assert!(e.contains(&name) && e.contains("File exists"), "{e}");
+        let e = bpf::register(algorithm, &name).unwrap_err();
+        assert_eq!(e.raw_os_error(), Some(libc::EEXIST), "{e}");
+        assert!(e.to_string().contains(&name), "{e}");
         drop(registered);
         assert!(!available(&name), "{name}");
     }

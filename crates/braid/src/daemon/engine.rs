@@ -145,7 +145,7 @@ impl Engine {
 
     fn written(&self) -> Option<Vec<u8>> {
         let note = Note {
-            before: self.default_before()?,
+            before: self.default_before(),
             rr: self.rr,
             kept: self.kept.clone(),
         };
@@ -231,8 +231,12 @@ impl Engine {
 
     fn set_sysctl(&mut self, name: &'static str, value: &str) -> Result<(), DaemonError> {
         // First: this process may be killed at any moment.
-        self.before
-            .remember(name, support::sysctl(name).unwrap_or_default());
+        let now = match support::sysctl(name) {
+            // A killed end's that this one goes on with is nothing to go back to.
+            Some(now) if name == DEFAULT && now == value => self.default_before(),
+            now => now.unwrap_or_default(),
+        };
+        self.before.remember(name, now);
         Ok(support::set_sysctl(name, value)?)
     }
 
@@ -296,8 +300,14 @@ impl Drop for Engine {
         // Best effort: the namespace may already be going.
         let _ = self.announce(&[]);
         self.before.restore(self.pm.as_mut());
-        self.wrr = None;
-        self.cc = None;
-        self.left = None;
+        let gone = [
+            self.wrr.take().is_some(),
+            self.cc.take().is_some(),
+            self.left.take().is_some(),
+        ];
+        // What was there before may not be known, or not be had.
+        if gone.contains(&true) {
+            self.give_default_back();
+        }
     }
 }

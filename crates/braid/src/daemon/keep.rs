@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
 
 use braid_core::api::{Role, SchedulerChange};
 use braid_mptcp::support::{self, Support};
+use nix::libc;
 use serde::{Deserialize, Serialize};
 
 use super::DaemonError;
@@ -14,6 +16,10 @@ use super::stock::{NOTE_MAX, Pins, Wrr, notes, orphans};
 
 pub(super) use support::CONGESTION_CONTROL as DEFAULT;
 
+/// What kernels are built with.
+const BUILT_IN: [&str; 2] = ["cubic", "reno"];
+/// How long a congestion control may stay registered whose pins are gone.
+const GOES: Duration = Duration::from_secs(1);
 /// How often another name is tried where one is taken.
 const NAMES: u8 = 8;
 /// What is counted in a name: one digit, since names have 15 letters at most.
@@ -168,7 +174,7 @@ pub(super) fn under_free_name<T>(
         let number = NUMBER.fetch_add(1, Ordering::Relaxed) % NUMBERS;
         match register(&format!("{prefix}_{:x}_{number:x}", std::process::id())) {
             // Process ids come again, in containers above all.
-            Err(e) if !e.is_lacking() && tries < NAMES => {}
+            Err(e) if e.raw_os_error() == Some(libc::EEXIST) && tries < NAMES => {}
             done => return Ok(done?),
         }
     }
@@ -180,18 +186,38 @@ pub(super) fn is_ours(name: &str) -> bool {
     ours.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Gives the namespace its default congestion control back, which was `before` if that is
-/// known, where an end that was killed left its own; it has left pins, too, or not.
-pub(super) fn restore(before: Option<&str>, pins: bool) -> Result<(), DaemonError> {
+/// The namespace's default congestion control; where that is an end's, the kernel's own.
+pub(super) fn default_of_the_kernel() -> String {
     let support = Support::detect();
-    let now = &support.default_congestion_control;
-    // One that is registered belongs to a living end, or goes at this moment.
-    let living = !pins && support.require_congestion_control(now).is_ok();
-    if !is_ours(now) || living {
-        return Ok(());
+    let has = |name: &&str| support.require_congestion_control(name).is_ok();
+    match is_ours(&support.default_congestion_control) {
+        true => BUILT_IN.into_iter().find(has).unwrap_or("reno").into(),
+        false => support.default_congestion_control,
     }
-    // Not known: what kernels are built with.
-    for name in before.into_iter().chain(["cubic", "reno"]) {
+}
+
+/// Gives the namespace its default congestion control back, which was `before` if that is
+/// known, where an end that was killed left its own; `unpinned`: its pins have just been taken
+/// away, or may have been.
+pub(super) fn restore(before: Option<&str>, unpinned: bool) -> Result<(), DaemonError> {
+    // The kernel takes it away a little later.
+    let until = Instant::now() + if unpinned { GOES } else { Duration::ZERO };
+    loop {
+        let support = Support::detect();
+        let now = &support.default_congestion_control;
+        if !is_ours(now) {
+            return Ok(());
+        }
+        if support.require_congestion_control(now).is_err() {
+            break;
+        }
+        // A living end's.
+        if Instant::now() >= until {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for name in before.into_iter().chain(BUILT_IN) {
         if support::set_sysctl(DEFAULT, name).is_ok() {
             return Ok(());
         }

@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_mptcp::support;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
@@ -24,6 +25,8 @@ pub(super) struct KeptFile {
     /// others: nothing is kept then.
     place: Option<(String, u64)>,
     stays: bool,
+    /// That it cannot be written has been said.
+    said: AtomicBool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -42,6 +45,7 @@ impl KeptFile {
             about,
             place: place(),
             stays: false,
+            said: AtomicBool::new(false),
         }
     }
 
@@ -83,7 +87,7 @@ impl KeptFile {
     }
 
     /// Keeps `what`; whether that was possible. A daemon that cannot do so serves all the
-    /// same, and says it.
+    /// same, and says it once.
     pub(super) fn write(&self, what: &impl Serialize) -> bool {
         let Some((boot, namespace)) = self.place.clone() else {
             return false;
@@ -94,7 +98,8 @@ impl KeptFile {
             kept: what,
         };
         let written = self.replace(&kept);
-        if let Err(e) = &written {
+        let said = self.said.swap(written.is_err(), Ordering::Relaxed);
+        if let (Err(e), false) = (&written, said) {
             self.complain("write", e);
         }
         written.is_ok()

@@ -27,6 +27,8 @@ mod pins;
 mod queues;
 mod wrr;
 
+use std::io;
+
 use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
 
 use crate::error::{Error, Result};
@@ -188,7 +190,12 @@ fn load(algorithm: Algorithm, name: &str, constants: &[Constant]) -> Result<(Obj
         .maps_mut()
         .find(|m| m.map_type() == MapType::StructOps)
         .ok_or_else(|| Error::answer(&attempted, "the object has no struct_ops"))?;
-    let link = ops.attach_struct_ops().map_err(failed)?;
+    let link = ops.attach_struct_ops().map_err(|e| match e.kind() {
+        ErrorKind::AlreadyExists => {
+            Error::io(&attempted, io::Error::from_raw_os_error(libc::EEXIST))
+        }
+        _ => failed(e),
+    })?;
     let registered = Registered {
         name: name.to_owned(),
         link,

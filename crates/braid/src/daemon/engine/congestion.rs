@@ -19,7 +19,7 @@ impl Engine {
         }
         self.rr = rr;
         if self.wrr.is_none() {
-            let mut wrr = keep::register(&self.plain())?;
+            let mut wrr = keep::register(&self.default_before())?;
             if self.pin {
                 self.pin_down(&mut wrr);
             }
@@ -61,16 +61,23 @@ impl Engine {
     /// which the namespace had.
     pub(in super::super) fn congest(&mut self, name: Option<&str>) -> Result<(), DaemonError> {
         // What a killed end left serves once, or goes.
-        let left = self.left.take();
+        let left = self.left.take().map(|pins| coupling::adopt(name, pins));
+        if let Some(Err(why)) = &left {
+            self.give_default_back();
+            if let Some(why) = why {
+                self.note(format!(
+                    "what a killed daemon left is not used, connections keep what they have: {why}"
+                ));
+            }
+        }
         if self.cc.as_ref().map(|(asked, _)| asked.as_str()) == name {
             return Ok(());
         }
-        let plain = self.plain();
-        let found = name.map(|n| coupling::find(n, &plain, left)).transpose()?;
-        let (new, note) = found.unzip();
-        if let Some(note) = note.flatten() {
-            self.note(note);
-        }
+        let new = match (name, left) {
+            (Some(_), Some(Ok(left))) => Some(left),
+            (Some(name), _) => Some(coupling::find(name, &self.default_before())?),
+            (None, _) => None,
+        };
         let new = name.map(str::to_owned).zip(new);
         let mut before = std::mem::replace(&mut self.cc, new);
         if let Some((_, before)) = &mut before {
@@ -89,15 +96,20 @@ impl Engine {
         Ok(())
     }
 
-    /// What the namespace had before this end.
-    pub(super) fn default_before(&self) -> Option<String> {
-        let before = self.before.of(DEFAULT).map(str::to_owned);
-        before.or_else(|| support::sysctl(DEFAULT))
+    /// One of ours was taken away, and is not to stay the default.
+    pub(super) fn give_default_back(&mut self) {
+        if self.wrr.is_some() {
+            return;
+        }
+        if let Err(e) = keep::restore(self.before.of(DEFAULT), true) {
+            self.note(e.to_string());
+        }
     }
 
-    /// What plain TCP keeps.
-    fn plain(&self) -> String {
-        self.default_before().unwrap_or_else(|| "cubic".into())
+    /// What the namespace had before this end, and what plain TCP keeps.
+    pub(super) fn default_before(&self) -> String {
+        let before = self.before.of(DEFAULT).map(str::to_owned);
+        before.unwrap_or_else(keep::default_of_the_kernel)
     }
 
     fn put_congestion(&mut self) -> Result<(), DaemonError> {

@@ -39,28 +39,20 @@ impl Congestion {
     }
 }
 
-/// What was asked for by `name`: what a killed end has left, if it is that, or another.
-/// Plain TCP gets `plain`. Says what is not as it should be, and is not needed.
-pub(super) fn find(
-    name: &str,
-    plain: &str,
-    left: Option<Pins>,
-) -> Result<(Congestion, Option<String>), DaemonError> {
+/// What a killed end has left, if that is what `name` asks for. Else it is taken away, and,
+/// where it was asked for, the reason is told.
+pub(super) fn adopt(name: Option<&str>, left: Pins) -> Result<Congestion, Option<String>> {
+    let coupled = name.and_then(Coupled::beside_kernels).ok_or(None)?;
+    let ours = CoupledDefault::adopt(coupled, left).map_err(|e| Some(e.to_string()))?;
+    Ok(Congestion::Ours(ours))
+}
+
+/// What was asked for by `name`. Plain TCP gets `plain`.
+pub(super) fn find(name: &str, plain: &str) -> Result<Congestion, DaemonError> {
     let Some(coupled) = Coupled::beside_kernels(name) else {
         socket::may_have_congestion_control(name)?;
-        return Ok((Congestion::Kernels(name.to_owned()), None));
+        return Ok(Congestion::Kernels(name.to_owned()));
     };
-    let mut note = None;
-    if let Some(pins) = left {
-        match CoupledDefault::adopt(coupled, pins) {
-            Ok(ours) => return Ok((Congestion::Ours(ours), None)),
-            Err(e) => {
-                note = Some(format!(
-                    "what a killed daemon left is not used, connections keep what they have: {e}"
-                ));
-            }
-        }
-    }
     let ours = keep::under_free_name(name, |own| CoupledDefault::register(coupled, own, plain))?;
-    Ok((Congestion::Ours(ours), note))
+    Ok(Congestion::Ours(ours))
 }
