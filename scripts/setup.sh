@@ -73,6 +73,13 @@ if [ ${#missing[@]} -gt 0 ]; then
   fi
 fi
 
+# `static` has BBR; for root the kernel loads it by itself.
+controls=/proc/sys/net/ipv4/tcp_available_congestion_control
+if [ "$stage" = build ] && [ "$(id -u)" != 0 ] && ! grep -qsw bbr $controls; then
+  sudo -n modprobe tcp_bbr 2>/dev/null ||
+    say "without root the congestion control BBR stays missing: sudo modprobe tcp_bbr"
+fi
+
 [ "$stage" != kernel ] || exit 0
 
 # Rust: the version that Cargo.toml asks for, from rustup if the distribution's is older.

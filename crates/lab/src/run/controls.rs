@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 #[cfg(feature = "bpf")]
 use braid_mptcp::bpf;
+use braid_mptcp::socket;
 use braid_mptcp::support::Support;
 use braid_mptcp::weights;
 
@@ -57,6 +58,10 @@ impl Controls {
             let unique = format!("{name}_{:x}", std::process::id());
             let registered = bpf::register(coupled, &unique)?;
             self.ours.insert(name.to_owned(), registered);
+            return Ok(());
+        }
+        if socket::may_have_congestion_control(name).is_ok() {
+            self.support = Support::detect();
             return Ok(());
         }
         missing

@@ -203,6 +203,8 @@ impl Schedule {
         radio: &Radio,
         ends: &mut Ends,
     ) -> Result<()> {
+        // Before it is carried out: what comes of it may be seen before that has returned.
+        let mut t = now();
         match event.action {
             Action::Down => {
                 topology.link_down(DEVICE, &event.access)?;
@@ -210,6 +212,7 @@ impl Schedule {
             }
             Action::Up => {
                 self.expect(&event.access, event.at, ends).await?;
+                t = now();
                 let (interface, _) = topology.link_state(DEVICE, &event.access)?;
                 if !interface {
                     topology.link_up(DEVICE, &event.access, self.address(&event.access))?;
@@ -227,7 +230,6 @@ impl Schedule {
             }
             Action::Blackhole | Action::Change { .. } => {}
         }
-        let t = now();
         let open = self
             .outages
             .iter()
