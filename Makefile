@@ -124,7 +124,7 @@ UNITS ?= $(PREFIX)/lib/systemd/system
 # By sudo what the user has built, as it is: root may have no compiler.
 install: $(if $(SUDO_USER),$(BRAID),build)
 	install -Dm755 $(BRAID) $(DESTDIR)$(PREFIX)/bin/braid
-	mkdir -p $(DESTDIR)$(UNITS)
+	mkdir -p $(DESTDIR)$(UNITS) $(DESTDIR)/etc/braid
 	for unit in braid braid-proxy; do \
 	  sed 's|/usr/local/bin|$(PREFIX)/bin|' packaging/$$unit.service > $(DESTDIR)$(UNITS)/$$unit.service && \
 	  chmod 644 $(DESTDIR)$(UNITS)/$$unit.service || exit 1; done

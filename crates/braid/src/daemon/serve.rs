@@ -1,6 +1,8 @@
 //! The control API: HTTP/JSON on a Unix socket (types: [`braid_core::api`]).
 
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +40,12 @@ pub(super) fn listen(path: &Path) -> Result<UnixListener, DaemonError> {
         }
         // Not there, or not a socket: binding tells.
         Err(_) => {}
+    }
+    if path == Path::new(braid_control::DEFAULT_SOCKET)
+        && let Some(folder) = path.parent()
+    {
+        // As the units have it made; what keeps it from being there, binding tells.
+        let _ = DirBuilder::new().mode(0o700).create(folder);
     }
     UnixListener::bind(path).map_err(|e| match (e.kind(), path.parent()) {
         (io::ErrorKind::NotFound, Some(folder)) => DaemonError::Failed(format!(

@@ -44,11 +44,13 @@ impl State {
     /// Schedules, and has the congestion control, as configured; or goes on with what was
     /// left. In this order: plain TCP is to get what the namespace had before both.
     pub(super) fn set_up(&self, manager: &Manager, goes_on: bool) -> Result<(), DaemonError> {
-        match goes_on {
-            true => self.keep(manager)?,
-            false => self.configured(manager.config())?,
-        }
-        lock(&self.engine).congest(manager.config().cc.as_deref())
+        let scheduled = match goes_on {
+            true => self.keep(manager),
+            false => self.configured(manager.config()),
+        };
+        // Also where the machine lacks what the first takes.
+        let congested = lock(&self.engine).congest(manager.config().cc.as_deref());
+        scheduled.and(congested)
     }
 
     /// Schedules as configured.

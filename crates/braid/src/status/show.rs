@@ -139,7 +139,7 @@ impl Shown {
             text += &format!("{}: serves as no access: {}\n", i.interface, i.why);
         }
         if let Some(e) = &self.config_error {
-            text += &format!("the configuration was not taken when it was read again: {e}\n");
+            text += &format!("not all of the configuration is in force: {e}\n");
         }
         for note in &self.notes {
             text += &format!("note: {note}\n");

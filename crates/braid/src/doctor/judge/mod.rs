@@ -187,7 +187,7 @@ fn daemon(d: &Daemon) -> Row {
             Verdict::Missing,
             "does not run",
             "connections use one access only, and none that comes back",
-            "systemctl start braid, or: braid up",
+            "systemctl start braid (a proxy: braid-proxy)",
         ),
         Daemon::Unknown(why) => lacks(
             WHAT,
