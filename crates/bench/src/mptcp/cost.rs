@@ -36,8 +36,14 @@ struct Load {
     weights: Option<[(&'static str, f64); 3]>,
     /// Stock MPTCP's case that it is held against.
     beside: &'static str,
-    /// It has to be as cheap.
-    bar: bool,
+}
+
+impl Load {
+    /// Whether stock MPTCP's case is of this load: both divide it alike, and weights have to
+    /// be as cheap.
+    fn is_alike(&self) -> bool {
+        self.name == self.beside
+    }
 }
 
 /// Stock MPTCP divides all that the links take by capacity as well. Of less it leaves to each
@@ -48,7 +54,6 @@ const LOADS: [Load; 3] = [
         mbps: None,
         weights: None,
         beside: "bulk",
-        bar: true,
     },
     Load {
         name: "1 Gbit/s",
@@ -56,14 +61,12 @@ const LOADS: [Load; 3] = [
         // As stock MPTCP.
         weights: Some([("nr", 2.0), ("wifi", 97.0), ("lifi", 1.0)]),
         beside: "1 Gbit/s",
-        bar: true,
     },
     Load {
         name: "1 Gbit/s by capacity",
         mbps: Some(1000.0),
         weights: None,
         beside: "1 Gbit/s",
-        bar: false,
     },
 ];
 /// Part by which goodputs may differ to be the same.
@@ -93,7 +96,7 @@ fn scenario(round: u32) -> Result<String> {
     let mut cases = Vec::new();
     for load in &LOADS {
         cases.push((WEIGHTS, load));
-        if load.name == load.beside {
+        if load.is_alike() {
             cases.push((STOCK, load));
         }
     }
@@ -201,7 +204,7 @@ fn judge(rounds: &[Vec<CaseResult>]) -> Report {
         };
         let more = PARTS.map(|(_, part)| format!("{:.3}", median(&over(part))));
         row(WEIGHTS, load.name, &weights, more);
-        if load.name == load.beside {
+        if load.is_alike() {
             row(STOCK, load.beside, &stock, [String::new(), String::new()]);
         }
         if let Some(mbps) = load.mbps {
@@ -213,7 +216,7 @@ fn judge(rounds: &[Vec<CaseResult>]) -> Report {
                 carried == rounds.len(),
             );
         }
-        for (what, part) in PARTS.into_iter().filter(|_| load.bar) {
+        for (what, part) in PARTS.into_iter().filter(|_| load.is_alike()) {
             let ratios = over(part);
             let interval = median_interval(&ratios).filter(|_| ratios.len() >= PAIRS);
             report.bar(

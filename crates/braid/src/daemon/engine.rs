@@ -98,9 +98,7 @@ impl Engine {
                 Ok(())
             }
             Left::Refused(why, known) => {
-                self.note(format!(
-                    "what a killed daemon left is not used, connections keep what they have: {why}"
-                ));
+                self.note_unused(&why);
                 let known = known.as_ref().map(|n| n.before.as_str());
                 keep::restore(known.or(self.before.of(DEFAULT)), true)
             }
@@ -119,6 +117,13 @@ impl Engine {
             eprintln!("braid: {what}");
             self.notes.push(what);
         }
+    }
+
+    /// Of what a killed end left, and why.
+    fn note_unused(&mut self, why: &str) {
+        self.note(format!(
+            "what a killed daemon left is not used, connections keep what they have: {why}"
+        ));
     }
 
     /// What could not be done, and is not needed.

@@ -171,12 +171,8 @@ impl Manager {
         if self.role == Role::Proxy {
             return Ok(vec![]);
         }
-        let from = Time::from_nanos(now());
-        let before = self.view.clone();
         let states = self.plan.accesses.clone();
-        let done = self.look_and_settle(self.recovers()).await;
-        self.detector.worked(from, Time::from_nanos(now()));
-        done?;
+        let before = self.look_and_settle(self.recovers()).await?;
         let mut happened = self.told(&before);
         happened.extend(self.changed_since(&states));
         Ok(happened)

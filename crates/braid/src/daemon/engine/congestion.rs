@@ -65,9 +65,7 @@ impl Engine {
         if let Some(Err(why)) = &left {
             self.give_default_back();
             if let Some(why) = why {
-                self.note(format!(
-                    "what a killed daemon left is not used, connections keep what they have: {why}"
-                ));
+                self.note_unused(why);
             }
         }
         if self.cc.as_ref().map(|(asked, _)| asked.as_str()) == name {

@@ -150,28 +150,28 @@ impl Manager {
         before: Vec<AccessSpec>,
     ) -> Result<(), DaemonError> {
         let known = self.memory.refused.clone();
-        let applied = self.apply().await;
+        let applied = self.look_and_settle(true).await;
         let new = self.memory.refused.since(&known);
-        let done = applied.and_then(|()| new.map_or(Ok(()), |r| Err(self.refusal(r))));
+        let done = applied.and_then(|_| new.map_or(Ok(()), |r| Err(self.refusal(r))));
         if done.is_err() {
             self.settings.accesses = before;
             // What this meets is tried again.
-            if self.apply().await.is_err() && self.recovers() {
+            if self.look_and_settle(true).await.is_err() && self.recovers() {
                 self.retry = Some(Time::from_nanos(now()) + RETRY);
             }
         }
         done
     }
 
-    /// By what the kernel has now.
-    pub(super) async fn look_and_settle(&mut self, apply: bool) -> Result<(), DaemonError> {
-        self.view = self.kernel.view().await?;
-        self.settle(apply).await
-    }
-
-    async fn apply(&mut self) -> Result<(), DaemonError> {
+    /// By what the kernel has now; returns what was seen of it before.
+    pub(super) async fn look_and_settle(&mut self, apply: bool) -> Result<View, DaemonError> {
         let from = Time::from_nanos(now());
-        let done = self.look_and_settle(true).await;
+        let done = async {
+            let view = self.kernel.view().await?;
+            let before = std::mem::replace(&mut self.view, view);
+            self.settle(apply).await.map(|()| before)
+        }
+        .await;
         self.detector.worked(from, Time::from_nanos(now()));
         done
     }
