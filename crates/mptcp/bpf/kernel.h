@@ -183,6 +183,7 @@ struct tcp_congestion_ops {
 	void	(*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	void	(*cong_control)(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs);
 	__u32	(*sndbuf_expand)(struct sock *sk);
+	__u32	(*min_tso_segs)(struct sock *sk);
 	__u32	(*undo_cwnd)(struct sock *sk);
 	void	(*init)(struct sock *sk);
 	__u32	flags;

@@ -307,6 +307,9 @@ static __always_inline void control(struct sock *sk, const struct rate_sample *r
 		if (p->weight && c->search.rate)
 			share = wrr_share(c->search.rate, p->weight) / dues.sharers;
 	}
+	/* ACKs may come every few microseconds: once in a millisecond is enough */
+	if ((__u16)(now / WRR_MS) == p->paced_ms && p->began_us == began)
+		return;
 	rate = share;
 	if (!set->strict || share == WRR_RATE_MAX) {
 		rate = own_rate(tp, p, now, p->began_us != began);
@@ -372,6 +375,12 @@ __u32 HOOK(wrr_sndbuf_expand, struct sock *sk)
 	return 4;
 }
 
+SEC("struct_ops")
+__u32 HOOK(wrr_min_tso_segs, struct sock *sk)
+{
+	return wrr_burst(sk->sk_pacing_rate, payload((struct tcp_sock *)sk));
+}
+
 SEC(".struct_ops.link")
 struct tcp_congestion_ops wrr = {
 	.flags		= TCP_CONG_NON_RESTRICTED,
@@ -379,6 +388,7 @@ struct tcp_congestion_ops wrr = {
 	.ssthresh	= (void *)wrr_ssthresh,
 	.cong_control	= (void *)wrr_control,
 	.undo_cwnd	= (void *)wrr_undo_cwnd,
+	.min_tso_segs	= (void *)wrr_min_tso_segs,
 	.sndbuf_expand	= (void *)wrr_sndbuf_expand,
 	.name		= "braid_wrr",
 };

@@ -240,4 +240,18 @@ WRR_INLINE __u32 wrr_window(__u64 rate, __u32 min_rtt_us, __u32 mss, bool late)
 	return packets < 1U << 20 ? packets : 1U << 20;
 }
 
+/* Packets that go out in one go where they wait: what @rate sends in 2 ms, for each burst takes
+ * a timer. By the kernel's own rule, 1 ms, it cuts some of the scheduler's 64 kB in two. Never
+ * none: the kernel would wait for ever to send the nothing that it cuts off.
+ */
+#define WRR_BURST_US	2000U
+#define WRR_BURST_MAX	65535U
+
+WRR_INLINE __u32 wrr_burst(__u64 rate, __u32 mss)
+{
+	__u64 packets = wrr_clamp(rate) * WRR_BURST_US / 1000000 / (mss ? mss : 1);
+
+	return packets < 2 ? 2 : packets < WRR_BURST_MAX ? packets : WRR_BURST_MAX;
+}
+
 #endif /* BRAID_WRR_RATE_H */

@@ -321,6 +321,16 @@ proptest! {
         prop_assert!((256..=64 * 256).contains(&stretch), "{stretch}");
     }
 
+    /// A burst lasts for 2 ms at most, but for two packets, and is never nothing.
+    #[test]
+    fn bursts_are_short(rate: u64, mss in 0u64..65536) {
+        let Some(mut rules) = Rules::new() else { return Ok(()) };
+        let packets = rules.one("burst", rate, mss, 0);
+        let most = (rate as f64).clamp(*RATES.start(), *RATES.end()) * 2e-3 / mss.max(1) as f64;
+        prop_assert!((2..=65535).contains(&packets) && packets as f64 <= most.max(2.0), "{packets}");
+        prop_assert!(packets as f64 > most.min(65535.0) - 1.0, "{packets} of {most}");
+    }
+
     /// While ACKs come by the receiver's timer of 40 ms, nothing stops for want of one.
     #[test]
     fn a_late_ack_does_not_stop_the_path(rate in rate(), rtt in 0u64..200_000) {
