@@ -2,6 +2,8 @@
 
 mod world;
 
+use std::time::Duration;
+
 use braid_core::api::Connection;
 use braid_mptcp::diag::{Diag, TcpSocket};
 use braid_mptcp::events::{Batch, Event, EventKind, EventSocket};
@@ -236,12 +238,18 @@ fn an_unknown_congestion_control_is_refused_by_name() {
 
 #[test]
 fn known_subflows_are_looked_at_one_by_one() {
+    const OLD: Duration = Duration::from_secs(3600);
     let Some(w) = World::new(2) else { return };
     mesh(&w, 2);
-    let (mut stream, server) = connected(&w, 80, "reno");
     let mut at_device = w.device.run(|| Diag::open().unwrap());
     let mut at_proxy = w.proxy.run(|| Diag::open().unwrap());
+    assert_eq!(at_device.subflows(OLD).unwrap(), []);
+    let (mut stream, server) = connected(&w, 80, "reno");
     fetch(&mut stream, 100_000);
+    // The list from before has none of them.
+    assert_eq!(at_device.subflows(OLD).unwrap(), []);
+    at_device.forget();
+    assert_ne!(at_device.subflows(OLD).unwrap(), []);
     for diag in [&mut at_device, &mut at_proxy] {
         with_subflows(diag, 2);
         let all = diag.tcp().unwrap();
@@ -249,11 +257,12 @@ fn known_subflows_are_looked_at_one_by_one() {
             let subflows = all.iter().filter(|s| s.ulp.is_some());
             subflows.map(|s| (s.local, s.remote, s.ulp)).collect()
         };
-        assert_eq!(diag.subflows_known(), 2);
-        assert_eq!(ends(&diag.subflows_again().unwrap()), ends(&all));
+        let known = diag.subflows(OLD).unwrap();
+        assert_eq!((known.len(), ends(&known)), (2, ends(&all)));
+        assert_eq!(ends(&diag.subflows(Duration::ZERO).unwrap()), ends(&all));
     }
     let moved = |diag: &mut Diag| -> u64 {
-        let all = diag.subflows_again().unwrap();
+        let all = diag.subflows(OLD).unwrap();
         all.iter().map(|s| s.tcp.bytes_received).sum()
     };
     let before = moved(&mut at_device);
@@ -264,7 +273,7 @@ fn known_subflows_are_looked_at_one_by_one() {
     drop(stream);
     server.join().unwrap();
     eventually("both subflows are gone", || {
-        let left = at_device.subflows_again().unwrap();
+        let left = at_device.subflows(OLD).unwrap();
         let live = left.iter().filter(|s| s.state == 1).count();
         (live == 0).then_some(())
     });

@@ -225,6 +225,11 @@ impl Manager {
         health.min(self.retry.unwrap_or(Time::MAX))
     }
 
+    /// A subflow is missed, and whether it is being opened only a list of all sockets tells.
+    pub(super) fn misses(&self) -> bool {
+        !self.missing.is_empty()
+    }
+
     /// Something was heard that makes a look at the sockets worthwhile.
     pub(super) fn hurry(&mut self) {
         self.detector.hurry(Time::from_nanos(now()));
@@ -252,13 +257,14 @@ impl Manager {
         }
     }
 
-    /// Judges the accesses by their sockets, all of them or the subflows that are
-    /// known, and probes. The sockets were read when the kernel had counted a tick at `ticked`.
+    /// Judges the accesses by their subflows, and probes; on a `look`, also what their
+    /// connections lack and want. The sockets were read when the kernel had counted a tick at
+    /// `ticked`.
     pub(super) async fn tick(
         &mut self,
         sockets: &[TcpSocket],
         ticked: Time,
-        all: bool,
+        look: bool,
     ) -> Result<Vec<Happened>, DaemonError> {
         let t = Time::from_nanos(now());
         let mut changed = self.retry.is_some_and(|r| r <= t);
@@ -277,7 +283,7 @@ impl Manager {
                     Outcome::Silent { .. } | Outcome::Alive { .. } => changed = true,
                 }
             }
-            if all {
+            if look {
                 self.demand.look(&samples::looks(sockets), t);
                 happened = self.look_for_stripping(sockets, t);
             }
@@ -291,7 +297,7 @@ impl Manager {
                     return Err(e);
                 }
             }
-        } else if all && self.recovers() {
+        } else if look && self.recovers() {
             self.open_again(&samples::paths(sockets), t).await;
             self.ask_again(&samples::subflows(sockets), t).await;
         }

@@ -9,7 +9,7 @@ use braid_mptcp::buffers;
 use braid_mptcp::manage::slow::Path;
 
 use super::DaemonError;
-use super::state::{State, lock, now};
+use super::state::{LIST, State, lock, now};
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ impl State {
     fn look_for_slow(&self, sent: &mut BTreeMap<u32, u64>) {
         // Those of the third that the kernel may grow a buffer to.
         let allows = buffers::sizes(buffers::RECEIVE);
-        let (Some([_, _, allows]), Ok(sockets)) = (allows, lock(&self.diag).tcp()) else {
+        let (Some([_, _, allows]), Ok(sockets)) = (allows, lock(&self.diag).subflows(LIST)) else {
             return;
         };
         let mut total: BTreeMap<u32, u64> = BTreeMap::new();

@@ -32,11 +32,10 @@ use super::status::Rates;
 
 /// Addresses whose access is remembered, those that are gone included.
 const REMEMBERED: usize = 256;
-/// How often all sockets are looked at, to find new subflows; those known are
-/// looked at in between,
+/// How often the connections are looked at, beyond whether their paths live.
 const LOOK: Duration = Duration::from_millis(240);
-/// if they are not more than this.
-const FEW: usize = 64;
+/// How old the list of subflows may be: the kernel's events tell of new ones.
+pub(super) const LIST: Duration = Duration::from_secs(1);
 
 /// The state shared by requests and listeners. The manager is locked over waits,
 /// the rest only between them.
@@ -57,8 +56,8 @@ pub(super) struct State {
     /// The access of each address of the device, the newest last.
     pub(super) names: Mutex<Vec<(IpNet, String)>>,
     pub(super) diag: Mutex<Diag>,
-    /// When all sockets were looked at last.
-    seen_all: Mutex<Time>,
+    /// When connections were looked at last.
+    looked: Mutex<Time>,
     pub(super) rates: Mutex<Rates>,
     pub(super) slowness: Mutex<Slowness>,
     pub(super) config_error: Mutex<Option<String>>,
@@ -113,7 +112,7 @@ impl State {
             hurried: AtomicBool::new(false),
             engine: Mutex::new(engine),
             diag: Mutex::new(Diag::open()?),
-            seen_all: Mutex::new(Time::ZERO),
+            looked: Mutex::new(Time::ZERO),
             rates: Mutex::new(Rates::default()),
             slowness: Mutex::new(Slowness::default()),
             config_error: Mutex::new(None),
@@ -148,6 +147,7 @@ impl State {
         let mut manager = self.manager.lock().await;
         let done = manager.reconcile().await;
         self.note(&manager, done);
+        self.wake.notify_one();
     }
 
     /// Judges the accesses.
@@ -156,24 +156,21 @@ impl State {
         let t = Time::from_nanos(now());
         // Before the sockets are read: a packet may seem older for it, but never newer.
         let ticked = ticked();
-        let (all, sockets) = {
-            let mut diag = lock(&self.diag);
-            let mut seen = lock(&self.seen_all);
-            let all = t.since(*seen) >= LOOK || diag.subflows_known() > FEW;
-            if all {
-                *seen = t;
+        let look = {
+            let mut looked = lock(&self.looked);
+            let look = t.since(*looked) >= LOOK;
+            if look {
+                *looked = t;
             }
-            (
-                all,
-                if all {
-                    diag.tcp()
-                } else {
-                    diag.subflows_again()
-                },
-            )
+            look
         };
+        let listed = match look {
+            true if manager.misses() => Duration::ZERO,
+            _ => LIST,
+        };
+        let sockets = lock(&self.diag).subflows(listed);
         let done = match sockets {
-            Ok(sockets) => manager.tick(&sockets, ticked, all).await,
+            Ok(sockets) => manager.tick(&sockets, ticked, look).await,
             Err(e) => Err(e.into()),
         };
         self.note(&manager, done);
@@ -184,7 +181,8 @@ impl State {
         if self.weighs_each() {
             self.put_known_weights();
         }
-        *lock(&self.seen_all) = Time::ZERO;
+        lock(&self.diag).forget();
+        *lock(&self.looked) = Time::ZERO;
         self.hurried.store(true, Ordering::Release);
         self.wake.notify_one();
     }
@@ -200,7 +198,6 @@ impl State {
 
     fn note(&self, manager: &Manager, done: Result<Vec<Happened>, DaemonError>) {
         self.renamed(manager);
-        self.wake.notify_one();
         match done {
             Ok(all) => {
                 let mut log = lock(&self.log);
@@ -290,6 +287,7 @@ impl State {
         let now = manager.prioritise(change).await;
         let told = manager.changed_since(&before);
         self.note(&manager, Ok(told));
+        self.wake.notify_one();
         now
     }
 

@@ -13,6 +13,7 @@ pub use ulp::UlpInfo;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
 
 use netlink_packet_core::{Emitable, Parseable};
 use netlink_packet_sock_diag::inet::{
@@ -26,6 +27,10 @@ use crate::nl::attr::{self, Attrs};
 use crate::tcp_info::{MptcpInfo, TcpInfo};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// Sockets that are asked for in one go: their answers fit the least receive buffer.
+const AT_ONCE: usize = 32;
+/// A list of all sockets costs less than asking for more than this.
+const FEW: usize = 64;
 /// Length of `struct inet_diag_msg`, after which attributes follow.
 const RESPONSE_LEN: usize = 72;
 
@@ -100,8 +105,10 @@ pub struct MptcpSocket {
 #[derive(Debug)]
 pub struct Diag {
     channel: Channel,
-    /// The subflows that the last list of TCP sockets had, for [`Diag::subflows_again`].
-    subflows: Vec<(u8, SocketId)>,
+    /// What asks for the subflows that the last list of TCP sockets had, one by one.
+    subflows: Vec<Vec<u8>>,
+    /// When that was.
+    listed: Option<Instant>,
 }
 
 impl Diag {
@@ -117,6 +124,7 @@ impl Diag {
         Ok(Self {
             channel,
             subflows: Vec::new(),
+            listed: None,
         })
     }
 
@@ -127,43 +135,58 @@ impl Diag {
     pub fn tcp(&mut self) -> Result<Vec<TcpSocket>> {
         let mut all = Vec::new();
         let mut subflows = Vec::new();
+        let now = Instant::now();
         for family in [AF_INET, AF_INET6] {
             let body = request(family, libc::IPPROTO_TCP, &tcp_extensions());
             self.dump(&body, "TCP", &mut |header, attributes| {
                 let socket = tcp_socket(header, &attributes);
                 if socket.ulp.is_some() {
-                    subflows.push((family, header.socket_id.clone()));
+                    subflows.push(request_one(family, header.socket_id.clone()));
                 }
                 all.push(socket);
             })?;
         }
         self.subflows = subflows;
+        self.listed = Some(now);
         Ok(all)
     }
 
-    /// The subflows of MPTCP that [`Diag::tcp`] found last, as they are now; those
-    /// that are gone are left out. It asks for each by its address, which costs
-    /// far less than a list where they are few.
+    /// The subflows of MPTCP: those of a list of all TCP sockets that is not older than
+    /// `listed`, as they are now. Where they are many it is always a new list, and may hold
+    /// other sockets as well.
     ///
     /// # Errors
     /// The kernel's refusal.
-    pub fn subflows_again(&mut self) -> Result<Vec<TcpSocket>> {
+    pub fn subflows(&mut self, listed: Duration) -> Result<Vec<TcpSocket>> {
+        let known = self.listed.is_some_and(|t| t.elapsed() < listed);
+        match known && self.subflows.len() <= FEW {
+            true => self.known_subflows(),
+            false => self.tcp(),
+        }
+    }
+
+    /// The next list of subflows is a new one.
+    pub fn forget(&mut self) {
+        self.listed = None;
+    }
+
+    /// Those that [`Diag::tcp`] found last; left out are those that are gone. It asks for
+    /// each by its address, which costs far less than a list where they are few.
+    fn known_subflows(&mut self) -> Result<Vec<TcpSocket>> {
         let attempted = || "look at a subflow".to_owned();
         let mut all = Vec::new();
-        for (family, id) in &self.subflows {
-            let body = request_one(*family, id.clone());
-            let each = &mut |answer: &[u8]| {
+        let each = &mut |answer: Result<&[u8]>| match answer {
+            Ok(answer) => {
                 let (header, attributes) = row(answer, &attempted)?;
                 all.push(tcp_socket(&header, &attributes));
                 Ok(())
-            };
-            let asked = self
-                .channel
-                .request(SOCK_DIAG_BY_FAMILY, &body, &attempted, each);
-            match asked {
-                Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ESTALE)) => {}
-                other => other?,
             }
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ESTALE)) => Ok(()),
+            Err(e) => Err(e),
+        };
+        for some in self.subflows.chunks(AT_ONCE) {
+            self.channel
+                .request_each(SOCK_DIAG_BY_FAMILY, some, &attempted, each)?;
         }
         Ok(all)
     }
@@ -178,11 +201,6 @@ impl Diag {
         let all = self.tcp()?;
         let live = all.iter().filter(|s| s.carries());
         Ok(live.map(|s| s.local.ip().to_canonical()).collect())
-    }
-
-    /// How many [`Diag::subflows_again`] would ask for.
-    pub fn subflows_known(&self) -> usize {
-        self.subflows.len()
     }
 
     /// The MPTCP sockets.

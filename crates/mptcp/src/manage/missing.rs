@@ -99,6 +99,11 @@ impl Missing {
         again
     }
 
+    /// Nothing is missed, nor was lately.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// How often a subflow on an address was opened again in vain, if it was often enough
     /// to be no coincidence.
     pub fn in_vain(&self, address: IpAddr) -> Option<u32> {

@@ -78,6 +78,42 @@ impl Channel {
         self.receive(attempted, each)
     }
 
+    /// Sends requests of `kind` in one go, one for each of `bodies`, and waits for the one
+    /// answer that each has: `each` is given it, or why there is none.
+    pub(crate) fn request_each(
+        &mut self,
+        kind: u16,
+        bodies: &[Vec<u8>],
+        attempted: &dyn Fn() -> String,
+        each: &mut dyn FnMut(Result<&[u8]>) -> Result<()>,
+    ) -> Result<()> {
+        let first = self.sequence.wrapping_add(1);
+        let all: Vec<u8> = bodies
+            .iter()
+            .flat_map(|body| self.message(kind, NLM_F_REQUEST, body))
+            .collect();
+        self.put(&all, attempted)?;
+        let mut outcome = Ok(());
+        for at in 0..bodies.len() {
+            let sequence = first.wrapping_add(at as u32);
+            let mut answered = false;
+            while !answered {
+                self.next(attempted)?;
+                let mut take = |answer: Result<&[u8]>| {
+                    answered = true;
+                    if outcome.is_ok() {
+                        outcome = each(answer);
+                    }
+                };
+                match read(&self.buffer, sequence, attempted, &mut |a| take(Ok(a))) {
+                    Ok(ended) => answered |= ended,
+                    Err(e) => take(Err(e)),
+                }
+            }
+        }
+        outcome
+    }
+
     fn send(
         &mut self,
         kind: u16,
@@ -85,6 +121,12 @@ impl Channel {
         body: &[u8],
         attempted: &dyn Fn() -> String,
     ) -> Result<()> {
+        let message = self.message(kind, flags, body);
+        self.put(&message, attempted)
+    }
+
+    /// The next request, as it is sent.
+    fn message(&mut self, kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
         self.sequence = self.sequence.wrapping_add(1);
         let length = HEADER_LEN + body.len();
         let mut header = NetlinkHeader::default();
@@ -92,13 +134,29 @@ impl Channel {
         header.message_type = kind;
         header.flags = flags;
         header.sequence_number = self.sequence;
-        let mut message = vec![0; length];
+        let mut message = vec![0; length.next_multiple_of(4)];
         header.emit(&mut message[..HEADER_LEN]);
-        message[HEADER_LEN..].copy_from_slice(body);
-        match self.socket.send(&message, 0) {
-            Ok(n) if n == length => Ok(()),
+        message[HEADER_LEN..length].copy_from_slice(body);
+        message
+    }
+
+    fn put(&self, messages: &[u8], attempted: &dyn Fn() -> String) -> Result<()> {
+        match self.socket.send(messages, 0) {
+            Ok(n) if n == messages.len() => Ok(()),
             Ok(_) => Err(Error::io(attempted(), io::ErrorKind::WriteZero.into())),
             Err(e) => Err(Error::io(attempted(), e)),
+        }
+    }
+
+    /// Waits for a datagram of answers.
+    fn next(&mut self, attempted: &dyn Fn() -> String) -> Result<()> {
+        loop {
+            self.buffer.clear();
+            match self.socket.recv(&mut self.buffer, 0) {
+                Ok(_) => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::io(attempted(), e)),
+            }
         }
     }
 
@@ -111,12 +169,7 @@ impl Channel {
         // in the socket would be taken for the next request's answer.
         let mut outcome = Ok(());
         loop {
-            self.buffer.clear();
-            match self.socket.recv(&mut self.buffer, 0) {
-                Ok(_) => {}
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) => return Err(Error::io(attempted(), e)),
-            }
+            self.next(attempted)?;
             let done = read(&self.buffer, self.sequence, attempted, &mut |answer| {
                 if outcome.is_ok() {
                     outcome = each(answer);
