@@ -164,9 +164,9 @@ impl State {
             }
             look
         };
-        let listed = match look {
-            true if manager.misses() => Duration::ZERO,
-            _ => LIST,
+        let listed = match look && manager.misses() {
+            true => Duration::ZERO,
+            false => LIST,
         };
         let sockets = lock(&self.diag).subflows(listed);
         let done = match sockets {

@@ -27,7 +27,8 @@ use crate::nl::attr::{self, Attrs};
 use crate::tcp_info::{MptcpInfo, TcpInfo};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// Sockets that are asked for in one go: their answers fit the least receive buffer.
+/// Sockets that are asked for in one go: their answers, up to 2 kB of memory each, fit into
+/// the 200 kB that a socket may hold by default.
 const AT_ONCE: usize = 32;
 /// A list of all sockets costs less than asking for more than this.
 const FEW: usize = 64;
