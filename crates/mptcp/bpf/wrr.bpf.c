@@ -91,7 +91,7 @@ void HOOK(wrr_init, struct sock *sk)
 	rtt = tp->srtt_us >> 3;
 	if (!rtt)
 		rtt = FIRST_RTT_US;
-	sk->sk_pacing_rate = wrr_clamp(FIRST_WINDOW * 1000000ULL / rtt);
+	sk->sk_pacing_rate = wrr_clamp(wrr_first(FIRST_WINDOW, rtt));
 	sk->sk_pacing_status = SK_PACING_NEEDED;
 	/* The first path is alone for a while, and would be given all that there is. */
 	bound_queue(sk, tp, queue_bytes(sk->sk_pacing_rate, QUEUE_US));
@@ -174,7 +174,7 @@ static long look_at(__u32 i, struct together *t)
 	if (shows > t->shows_us &&
 	    p->share <= wrr_share(t->rate, weight) / sharers * 33 / 32)
 		t->shows_us = shows;
-	unit = wrr_unit(10ULL * payload(tp) * 1000000 / (rtt ? rtt : 1) * sharers, weight);
+	unit = wrr_unit(wrr_first(10 * payload(tp), rtt) * sharers, weight);
 	if (!t->first || unit < t->first)
 		t->first = unit;
 	if (p->share) {

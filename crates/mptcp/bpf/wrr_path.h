@@ -206,7 +206,7 @@ static __always_inline __u64 own_rate(struct tcp_sock *tp, struct wrr_path *p,
 	};
 
 	if (!s.rate)
-		s.rate = 10ULL * payload(tp) * 1000000 / srtt;
+		s.rate = wrr_first(10 * payload(tp), srtt);
 	if (measured) {
 		enum wrr_seen seen = WRR_BUSY;
 

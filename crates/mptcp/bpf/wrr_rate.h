@@ -139,6 +139,17 @@ WRR_INLINE __u64 wrr_share(__u64 unit, __u32 weight)
 	return wrr_clamp(unit * weight >> WRR_SHIFT);
 }
 
+/* The rate that a path begins with: @bytes, its first window, each round trip. That of an
+ * empty path says little of one that takes less than a burst: what is queued by it for a
+ * path of 100 Mbit/s that answers in 50 us would take a second.
+ */
+#define WRR_FIRST_US	1000U
+
+WRR_INLINE __u64 wrr_first(__u32 bytes, __u32 rtt_us)
+{
+	return (__u64)bytes * 1000000 / (rtt_us < WRR_FIRST_US ? WRR_FIRST_US : rtt_us);
+}
+
 /* How much a path's pacing rate is raised while it has nothing that waits, in
  * units of 1/256: what is under way counts as queued for the scheduler, and a longer
  * round trip has more of it at the same rate.

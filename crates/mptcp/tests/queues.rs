@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use braid_mptcp::bpf;
+use braid_mptcp::bpf::{self, Wrr};
 use braid_mptcp::buffers::{self, TCP_RMEM, TCP_WMEM};
 use braid_mptcp::diag::Diag;
 use braid_mptcp::support::set_sysctl;
@@ -50,6 +50,36 @@ fn most_waiting_anew(w: &World, port: u16) -> u32 {
     most
 }
 
+/// With the buffers that Braid asks for.
+fn much_may_wait(w: &World) {
+    for ns in [&w.device, &w.proxy] {
+        ns.run(|| {
+            set_sysctl(buffers::RECEIVE, &buffers::write(TCP_RMEM)).unwrap();
+            set_sysctl(buffers::SEND, &buffers::write(TCP_WMEM)).unwrap();
+        });
+    }
+}
+
+/// From the first byte on: a first path is alone until the others have joined.
+#[test]
+fn little_waits_on_a_subflow_whose_rate_is_set_by_weights() {
+    let Some(w) = World::new(1) else { return };
+    if let Err(e) = bpf::require() {
+        return println!("skipped: {e}");
+    }
+    if !w.limited(1) {
+        return;
+    }
+    mesh(&w, 1);
+    much_may_wait(&w);
+    let wrr = Wrr::register(&format!("w{:x}_q", std::process::id()), "cubic").unwrap();
+    let (mut stream, server) = connected(&w, 80, wrr.name());
+    let with = most_waiting(&w, &mut stream);
+    assert!(with < SHORT, "{with}");
+    ask(&mut stream, 0);
+    server.join().unwrap();
+}
+
 #[test]
 fn little_waits_on_the_subflows_of_the_namespace_that_asked_for_it() {
     let Some(w) = World::new(2) else { return };
@@ -61,12 +91,7 @@ fn little_waits_on_the_subflows_of_the_namespace_that_asked_for_it() {
         return;
     }
     mesh(&w, 2);
-    for ns in [&w.device, &w.proxy] {
-        ns.run(|| {
-            set_sysctl(buffers::RECEIVE, &buffers::write(TCP_RMEM)).unwrap();
-            set_sysctl(buffers::SEND, &buffers::write(TCP_WMEM)).unwrap();
-        });
-    }
+    much_may_wait(&w);
     let without = most_waiting_anew(&w, 80);
     assert!(without > SHORT, "{without}");
     let of_another = w.device.run(|| bpf::bound_queues().unwrap());

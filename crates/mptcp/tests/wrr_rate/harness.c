@@ -62,6 +62,8 @@ static int answer(const char *rule)
 		printf("%u\n", wrr_window(a, b, c, true));
 	else if (!strcmp(rule, "late"))
 		printf("%u\n", wrr_late(a, b, c));
+	else if (!strcmp(rule, "first"))
+		printf("%llu\n", wrr_first(a, b));
 	else if (!strcmp(rule, "burst"))
 		printf("%u\n", wrr_burst(a, b));
 	else

@@ -321,6 +321,15 @@ proptest! {
         prop_assert!((256..=64 * 256).contains(&stretch), "{stretch}");
     }
 
+    /// A path begins with its first window each round trip, or each millisecond.
+    #[test]
+    fn the_first_rate_is_a_window_each_round_trip(bytes: u32, rtt: u32) {
+        let Some(mut rules) = Rules::new() else { return Ok(()) };
+        let rate = rules.one("first", bytes.into(), rtt.into(), 0) as f64;
+        let expected = f64::from(bytes) / (f64::from(rtt) * 1e-6).max(1e-3);
+        prop_assert!(rate <= expected && expected - rate < 1.0 + expected * 1e-9, "{rate}");
+    }
+
     /// A burst lasts for 2 ms at most, but for two packets, and is never nothing.
     #[test]
     fn bursts_are_short(rate: u64, mss in 0u64..65536) {
