@@ -191,10 +191,15 @@ fn the_first_path_is_not_given_all_that_there_is() {
     if lab::real(&mut lab::of_text(dir.path(), BEGIN)).is_none() {
         return;
     }
-    // 31.8 to 33.5 % of the first half second in six runs; 53 to 59 when 2 MB were
-    // written to it before the others had joined.
-    let first = rates(&dir.path().join("out"), "begin", 0.0..1.0);
-    assert_shares(&first, [33.3, 33.3, 33.3], 6.0);
+    let out = &dir.path().join("out");
+    // The rates of all are doubled until the slowest is full, now and then once too often:
+    // 31 to 34 % in most of 150 runs, 38 to 40 in some.
+    let first = rates(out, "begin", 0.0..0.5);
+    let share = 100.0 * first["a"] / first.values().sum::<f64>();
+    assert!(share < 46.0, "{first:?}: {share} %");
+    // And the slowest has all that it can carry: 10.2 to 10.6.
+    let slowest = rates(out, "begin", 0.0..1.0)["c"];
+    assert!(slowest > 9.0, "{slowest}");
 }
 
 #[test]
