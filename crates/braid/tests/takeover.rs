@@ -49,6 +49,42 @@ fn a_killed_daemon_is_followed_by_one_that_takes_over() {
     assert_eq!(w.rules_of_ours(), 0);
 }
 
+/// `subflow laminar`, since 1.56.
+#[test]
+fn endpoints_as_network_manager_sets_them_are_used_and_taken_out() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let theirs = || {
+        let flags = EndpointFlags::SUBFLOW | EndpointFlags::LAMINAR;
+        let e = Endpoint::new(device4(2), Some(w.ifindex(2)), flags);
+        w.device
+            .run(|| PathManager::open().unwrap().add(&e).unwrap())
+    };
+    let kept = |id| endpoints(&w).iter().any(|e| e.id == id);
+    let both = [device4(1), device4(2)];
+    let id = theirs();
+    let mut device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let traffic = Traffic::start(&w, service(80));
+    runs_on(&device, &both);
+    assert!(kept(id), "{:?}", endpoints(&w));
+    w.set_link(2, false);
+    runs_on(&device, &both[..1]);
+    assert_eq!(addresses(&w), BTreeSet::from([device4(1)]));
+    w.set_link(2, true);
+    runs_on(&device, &both);
+    // As it does where the flags are not those that it wants.
+    let ours = endpoints(&w).into_iter().find(|e| e.address == device4(2));
+    let delete = |pm: &mut PathManager| pm.delete(ours.unwrap().id).unwrap();
+    w.device.run(|| delete(&mut PathManager::open().unwrap()));
+    let id = theirs();
+    runs_on(&device, &both);
+    assert!(kept(id), "{:?}", endpoints(&w));
+    traffic.stop();
+    is_over(&w);
+    assert_eq!(device.end(Signal::SIGTERM), Some(0));
+    assert_eq!(endpoints(&w), []);
+}
+
 /// As `systemctl restart` does it.
 #[test]
 fn one_that_ends_in_order_while_an_interface_is_down_leaves_its_next_hop() {

@@ -44,14 +44,14 @@ pub fn diff(view: &View, plan: &Plan) -> Vec<Op> {
             .endpoints
             .iter()
             .find(|w| (w.address, w.ifindex) == (e.address, e.ifindex))
-            .filter(|w| w.flags - EndpointFlags::BACKUP == e.flags - EndpointFlags::BACKUP);
+            .filter(|w| form(w) == form(e));
         match wanted {
             None => ops.push(Op::DeleteEndpoint(e.clone())),
             Some(w) => {
                 keep.push(e.address);
-                if w.flags != e.flags {
-                    let backup = w.flags.contains(EndpointFlags::BACKUP);
-                    backups.push(Op::SetBackup(e.clone(), backup));
+                let is_backup = |e: &Endpoint| e.flags.contains(EndpointFlags::BACKUP);
+                if is_backup(w) != is_backup(e) {
+                    backups.push(Op::SetBackup(e.clone(), is_backup(w)));
                 }
             }
         }
@@ -89,6 +89,12 @@ pub fn diff(view: &View, plan: &Plan) -> Vec<Op> {
         }
     }
     ops
+}
+
+/// What only a new endpoint can change, and has to: one that opens subflows to announced
+/// addresses, too, as NetworkManager makes it, does as well.
+fn form(e: &Endpoint) -> EndpointFlags {
+    e.flags - EndpointFlags::BACKUP - EndpointFlags::LAMINAR
 }
 
 /// The steps that take back everything that is ours, but for what live connections need:

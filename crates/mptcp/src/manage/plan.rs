@@ -277,10 +277,14 @@ fn addresses<'a>(
 }
 
 /// An endpoint is ours if we made it, or if it is what we would make, on an
-/// interface of an access: one that was left by a daemon that was killed. Those
-/// that the kernel made for an address that serves are taken over, too.
+/// interface of an access: one that was left by a daemon that was killed, or is
+/// NetworkManager's (`subflow`; `subflow laminar` since 1.56). Those that the kernel
+/// made for an address that serves are taken over, too.
 fn owned(view: &View, memory: &Memory, serving: &BTreeSet<u32>, uses: &[Use]) -> BTreeSet<u8> {
-    let may = EndpointFlags::SUBFLOW | EndpointFlags::FULLMESH | EndpointFlags::BACKUP;
+    let may = EndpointFlags::SUBFLOW
+        | EndpointFlags::FULLMESH
+        | EndpointFlags::BACKUP
+        | EndpointFlags::LAMINAR;
     let ours = |e: &&Endpoint| {
         if e.flags.contains(EndpointFlags::IMPLICIT) {
             return uses.iter().any(|u| u.address == e.address);

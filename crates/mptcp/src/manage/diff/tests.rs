@@ -55,7 +55,7 @@ fn world() -> impl Strategy<Value = World> {
         (1u8..=6, bits(), bits(), bits()),
         prop::collection::vec(0u8..6, 6),
         prop::collection::vec((1u8..9, 1u32..64), 0..5),
-        prop::collection::vec((1u8..7, any::<bool>(), 0u8..3), 0..5),
+        prop::collection::vec((1u8..7, any::<bool>(), 0u8..4), 0..5),
         (
             (any::<bool>(), bits(), 1usize..4),
             prop::collection::vec(prop::option::of(0u16..3), 6),
@@ -127,6 +127,7 @@ fn build(w: &World) -> (Settings, View, Conditions) {
             EndpointFlags::SUBFLOW,
             EndpointFlags::SUBFLOW | EndpointFlags::FULLMESH,
             EndpointFlags::IMPLICIT,
+            EndpointFlags::SUBFLOW | EndpointFlags::LAMINAR,
         ][usize::from(*kind)];
         view.endpoints.push(Endpoint {
             id,
