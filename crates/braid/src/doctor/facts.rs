@@ -31,6 +31,7 @@ pub(super) struct Facts {
     pub(super) stale_loss_cnt: Option<u32>,
     pub(super) rto_max_ms: Option<u64>,
     pub(super) retries2: Option<u32>,
+    pub(super) managers: Managers,
     pub(super) daemon: Daemon,
 }
 
@@ -115,6 +116,15 @@ impl Buffers {
         let [_, initial, most] = braid_mptcp::buffers::read(text)?.map(u64::from);
         Some(Self { initial, most })
     }
+}
+
+/// Programs that set up networks, if they run in this namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Managers {
+    /// Whether NetworkManager sets MPTCP endpoints.
+    pub(super) network_manager: Option<bool>,
+    /// Whether systemd-networkd removes rules and routes of others.
+    pub(super) networkd: Option<bool>,
 }
 
 /// Whether the daemon answers on its control socket.

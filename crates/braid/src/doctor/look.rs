@@ -10,7 +10,7 @@ use braid_mptcp::support::{Support, sysctl};
 use braid_mptcp::{capabilities, cgroup};
 
 use super::facts::{Buffers, Daemon, Facts, Interface, Orphans, Trial, UserNamespaces};
-use super::{offloads, routes};
+use super::{managers, offloads, routes};
 
 const TUN: &str = "/dev/net/tun";
 
@@ -42,6 +42,7 @@ pub(super) async fn look(control: &Path) -> Facts {
         stale_loss_cnt: number("net.mptcp.stale_loss_cnt"),
         rto_max_ms: sysctl("net.ipv4.tcp_rto_max_ms").and_then(|s| s.parse().ok()),
         retries2: number("net.ipv4.tcp_retries2"),
+        managers: managers::look(),
         daemon,
     }
 }

@@ -4,6 +4,7 @@
 mod facts;
 mod judge;
 mod look;
+mod managers;
 mod offloads;
 mod routes;
 

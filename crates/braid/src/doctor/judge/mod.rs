@@ -1,12 +1,15 @@
 //! What the facts mean: one row each, with what it costs and what enables it.
 
 mod ebpf;
+mod managers;
 mod network;
 
 use serde::Serialize;
 
 use super::facts::{Daemon, Facts, Trial, UserNamespaces};
 use ebpf::{NET_ADMIN, rights};
+#[cfg(test)]
+pub(super) use managers::rows as rows_of_managers;
 
 /// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -61,6 +64,7 @@ pub(super) fn judge(f: &Facts) -> Vec<Row> {
     rows.push(rights(f.capabilities, "right to configure", &[NET_ADMIN]));
     rows.extend(ebpf::rows(f));
     rows.extend(network::rows(f));
+    rows.extend(managers::rows(&f.managers).into_iter().flatten());
     rows.extend([
         tun(&f.tun),
         namespaces(f.user_namespaces),

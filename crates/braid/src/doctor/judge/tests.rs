@@ -1,7 +1,7 @@
 use braid_mptcp::support::Support;
 
 use super::*;
-use crate::doctor::facts::Orphans;
+use crate::doctor::facts::{Managers, Orphans};
 
 /// A machine that has everything.
 fn all() -> Facts {
@@ -33,6 +33,10 @@ fn all() -> Facts {
         stale_loss_cnt: Some(4),
         rto_max_ms: None,
         retries2: None,
+        managers: Managers {
+            network_manager: Some(false),
+            networkd: Some(false),
+        },
         daemon: Daemon::Serves(2),
     }
 }
@@ -110,6 +114,19 @@ fn without_ebpf_it_works_without_weights_and_says_so() {
     for row in flaws {
         assert!(!row.costs.is_empty() && !row.remedy.is_empty(), "{row:?}");
     }
+}
+
+#[test]
+fn who_undoes_what_the_daemon_sets_is_told() {
+    let mut f = all();
+    f.managers = Managers::default();
+    assert_eq!(flaws(&f), [], "neither runs");
+    f.managers.network_manager = Some(true);
+    f.managers.networkd = Some(true);
+    let told = flaws(&f);
+    let names: Vec<_> = told.iter().map(|r| (&*r.what, r.verdict)).collect();
+    let weak = ["NetworkManager", "systemd-networkd"].map(|n| (n, Verdict::Weak));
+    assert_eq!(names, weak);
 }
 
 #[test]
