@@ -1,4 +1,4 @@
-//! The systemd units.
+//! What is installed beside the program: systemd units, example configurations.
 
 #[path = "support/daemon.rs"]
 mod daemon;
@@ -22,6 +22,11 @@ const UNITS: [(&str, &str); 2] = [
         "braid-proxy",
         include_str!("../../../packaging/braid-proxy.service"),
     ),
+];
+
+const EXAMPLES: [(&str, &str); 2] = [
+    ("up", include_str!("../../../packaging/device.toml")),
+    ("proxy", include_str!("../../../packaging/proxy.toml")),
 ];
 
 fn section<'a>(unit: &'a str, name: &str) -> Vec<&'a str> {
@@ -105,6 +110,38 @@ fn the_rights_that_a_unit_gives_are_enough() {
         assert!(others.is_empty(), "{others:?}");
         assert_eq!(daemon.end(Signal::SIGTERM), Some(0));
     }
+}
+
+/// As they are, and with any of the lines that may be switched on.
+#[test]
+fn example_configurations_are_right() {
+    let t = tempfile::tempdir().unwrap();
+    let file = t.path().join("braid.toml");
+    for (role, text) in EXAMPLES {
+        let check = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            let mut braid = Command::new(env!("CARGO_BIN_EXE_braid"));
+            let out = braid
+                .args([role, "--check", "--config"])
+                .arg(&file)
+                .output();
+            let out = out.unwrap();
+            let said = String::from_utf8_lossy(&out.stderr).into_owned();
+            assert_eq!(out.status.code(), Some(0), "{role}: {said}{text}");
+        };
+        check(text);
+        let may_be: Vec<_> = text.lines().filter(|l| is_setting(l)).collect();
+        assert!(may_be.len() > 5, "{role}");
+        for line in may_be {
+            check(&text.replace(line, &line[1..]));
+        }
+    }
+}
+
+/// `#` and a key.
+fn is_setting(line: &str) -> bool {
+    let rest = line.strip_prefix('#');
+    rest.is_some_and(|l| l.starts_with(|c: char| c.is_ascii_lowercase()))
 }
 
 /// What is made at first use has a place, and ports below 1024 can be listened on.
