@@ -140,8 +140,8 @@ WRR_INLINE __u64 wrr_share(__u64 unit, __u32 weight)
 }
 
 /* The rate that a path begins with: @bytes, its first window, each round trip. That of an
- * empty path says little of one that takes less than a burst: what is queued by it for a
- * path of 100 Mbit/s that answers in 50 us would take a second.
+ * empty path says little of one that takes less than a burst: 20 ms at the rate of one that
+ * answers in 50 us are 6 MB, which take half a second where no more than 100 Mbit/s pass.
  */
 #define WRR_FIRST_US	1000U
 

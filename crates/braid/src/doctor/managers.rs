@@ -80,8 +80,8 @@ fn value<'a>(texts: &'a [String], section: &str, key: &str) -> Option<&'a str> {
     found
 }
 
-/// `NM_MPTCP_FLAGS_DISABLED`; without it endpoints are set, also where nothing is said.
-fn sets_endpoints(texts: &[String]) -> bool {
+/// `NM_MPTCP_FLAGS_DISABLED` is 1; without it endpoints are set, also where nothing is said.
+pub(super) fn sets_endpoints(texts: &[String]) -> bool {
     let flags = value(texts, "connection", "connection.mptcp-flags");
     let number = flags.and_then(|f| match f.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
@@ -90,7 +90,8 @@ fn sets_endpoints(texts: &[String]) -> bool {
     number.is_none_or(|n| n & 1 == 0)
 }
 
-fn removes_others(texts: &[String]) -> bool {
+/// Whether rules and routes of others go when an interface is set up anew.
+pub(super) fn removes_others(texts: &[String]) -> bool {
     let kept = |key| {
         let is =
             |v: &str| ["0", "no", "n", "false", "f", "off"].contains(&&*v.to_ascii_lowercase());
@@ -138,21 +139,6 @@ mod tests {
         assert!(!removes(&format!(
             "[Network]\n{rules}=no\nManageForeignRoutes=False\n"
         )));
-    }
-
-    /// The lines that the table prints.
-    #[test]
-    fn what_the_doctor_advises_is_what_it_looks_for() {
-        let advised = |row: crate::doctor::judge::Row| {
-            let quoted = row.remedy.split('\'').nth(1).unwrap();
-            vec![quoted.replace("\\n", "\n")]
-        };
-        let [a, b] = crate::doctor::judge::rows_of_managers(&Managers {
-            network_manager: Some(true),
-            networkd: Some(true),
-        });
-        assert!(!sets_endpoints(&advised(a.unwrap())));
-        assert!(!removes_others(&advised(b.unwrap())));
     }
 
     proptest! {

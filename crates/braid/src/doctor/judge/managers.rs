@@ -4,7 +4,7 @@ use super::{Row, Verdict, lacks, ok};
 use crate::doctor::facts::Managers;
 
 /// NetworkManager's row and systemd-networkd's, where they run.
-pub(in crate::doctor) fn rows(m: &Managers) -> [Option<Row>; 2] {
+pub(super) fn rows(m: &Managers) -> [Option<Row>; 2] {
     [
         m.network_manager.map(network_manager),
         m.networkd.map(networkd),
@@ -36,5 +36,21 @@ fn networkd(removes_others: bool) -> Row {
             "when it sets an interface up anew, packets of others leave by a wrong one until braid up has put these back",
             "mkdir -p /etc/systemd/networkd.conf.d && printf '[Network]\\nManageForeignRoutingPolicyRules=no\\nManageForeignRoutes=no\\n' > /etc/systemd/networkd.conf.d/braid.conf && systemctl restart systemd-networkd",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::managers::{removes_others, sets_endpoints};
+
+    #[test]
+    fn what_is_advised_is_what_is_looked_for() {
+        let advised = |row: Row| {
+            let text = row.remedy.split('\'').nth(1).unwrap();
+            [text.replace("\\n", "\n")]
+        };
+        assert!(!sets_endpoints(&advised(network_manager(true))));
+        assert!(!removes_others(&advised(networkd(true))));
     }
 }

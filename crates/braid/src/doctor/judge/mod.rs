@@ -8,8 +8,6 @@ use serde::Serialize;
 
 use super::facts::{Daemon, Facts, Trial, UserNamespaces};
 use ebpf::{NET_ADMIN, rights};
-#[cfg(test)]
-pub(super) use managers::rows as rows_of_managers;
 
 /// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
