@@ -63,7 +63,7 @@ static int answer(const char *rule)
 	else if (!strcmp(rule, "late"))
 		printf("%u\n", wrr_late(a, b, c));
 	else if (!strcmp(rule, "first"))
-		printf("%llu\n", wrr_first(a, b));
+		printf("%llu\n", (u64)wrr_first(a, b));
 	else if (!strcmp(rule, "burst"))
 		printf("%u\n", wrr_burst(a, b));
 	else
