@@ -94,8 +94,8 @@ impl Failure {
 struct Source {
     /// The trace or recording.
     file: PathBuf,
-    /// Its format: csv, mahimahi, ucc-5g, paired or ugr-dynamic [default: what
-    /// the content shows]
+    /// Its format: csv, mahimahi, ucc-5g, paired, pensieve or ugr-dynamic
+    /// [default: what the content shows]
     #[arg(long)]
     format: Option<Format>,
 }

@@ -6,7 +6,7 @@ use jiff::civil::DateTime;
 
 use super::rows::{Row, Rows, number, records};
 use crate::trace::LineError;
-use crate::trace::format::{quote, text};
+use crate::trace::format::{MAX_TIME_S, quote, text};
 
 /// A column: the name that we write, and other spellings that are read. Case
 /// does not matter.
@@ -125,7 +125,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(Rows, Vec<String>), LineError> {
 /// Seconds, of any epoch, or a date and time, with a zone or in none.
 fn time(line: u64, field: &str) -> Result<i64, LineError> {
     if let Ok(s) = field.parse::<f64>()
-        && (0.0..=1e11).contains(&s)
+        && (0.0..=MAX_TIME_S).contains(&s)
     {
         return Ok((s * 1e6).round() as i64);
     }

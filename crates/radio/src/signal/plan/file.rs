@@ -8,7 +8,7 @@ use braid_core::Rate;
 use super::{Attached, MAX_INTERFACES, Plan, Row, State};
 use crate::trace::format::{fields, quote, seconds, text};
 use crate::trace::write::decimal;
-use crate::trace::{LineError, MAX_RATE};
+use crate::trace::{LineError, MAX_RATE, MAX_SPAN};
 
 const HEADER: &str = "t_s,interface,state,operator,carrier,cell,rate_mbps,delay_ms,address";
 
@@ -67,6 +67,7 @@ pub fn parse(bytes: &[u8]) -> Result<Plan, LineError> {
     let mut rows: Vec<Row> = Vec::new();
     let mut header = false;
     let mut end: Option<Duration> = None;
+    let mut start: Option<i64> = None;
     for (line, bytes) in crate::trace::format::lines(bytes) {
         let t = text(line, bytes)?.trim_end();
         if t.is_empty() || t.starts_with('#') {
@@ -84,17 +85,23 @@ pub fn parse(bytes: &[u8]) -> Result<Plan, LineError> {
             return Err(LineError::at(line, "a row after the end: expected none"));
         }
         let f = fields(line, t, 9, HEADER)?;
-        let at = Duration::from_micros(seconds(line, f[0])?.unsigned_abs());
+        let time = seconds(line, f[0])?;
+        let since = time - *start.get_or_insert(time);
         let before = rows.last().map_or(Duration::ZERO, |r| r.at);
-        if at < before {
-            let msg = format!("{}: expected no time before {before:?}", quote(f[0]));
+        let at = u64::try_from(since).map(Duration::from_micros);
+        let Some(at) = at.ok().filter(|t| *t >= before) else {
+            let msg = format!("{}: expected no time before the row above", quote(f[0]));
+            return Err(LineError::at(line, msg));
+        };
+        if at > MAX_SPAN {
+            let msg = "the plan is too long: expected at most 30 days from its first row";
             return Err(LineError::at(line, msg));
         }
         if f[2] == "end" {
             if at.is_zero() {
                 return Err(LineError::at(
                     line,
-                    "the plan ends at 0: expected a later time",
+                    "the plan ends where it begins: expected a later time",
                 ));
             }
             end = Some(at);
@@ -112,7 +119,8 @@ pub fn parse(bytes: &[u8]) -> Result<Plan, LineError> {
     let first = |i| rows.iter().find(|r| r.interface == i);
     let begins = |i: &usize| first(*i).is_some_and(|r| r.at.is_zero());
     if let Some(i) = (1..=interfaces.max(1)).find(|i| !begins(i)) {
-        let msg = format!("interface {i} has no row at 0: expected one of every interface");
+        let msg =
+            format!("interface {i} has no row at the first time: expected one of every interface");
         return Err(LineError::file(msg));
     }
     Ok(Plan {

@@ -275,15 +275,36 @@ proptest! {
 }
 
 #[test]
+fn times_of_any_epoch_count_from_the_first_row() {
+    const H: &str = "t_s,interface,state,operator,carrier,cell,rate_mbps,delay_ms,address\n";
+    let at = |start: f64| {
+        let rows = [(0.0, "up,a,b,c,1,2,1"), (5.25, "down,,,,,,")];
+        let rows = rows.map(|(t, row)| format!("{},1,{row}\n", start + t));
+        parse(format!("{H}{}{},,end,,,,,,\n", rows.concat(), start + 60.0).as_bytes()).unwrap()
+    };
+    assert_eq!(at(1_700_000_000.5), at(0.0));
+    assert_eq!(at(0.0).rows[1].at, Duration::from_millis(5250));
+}
+
+#[test]
 fn bad_files_are_refused_with_their_line() {
     const H: &str = "t_s,interface,state,operator,carrier,cell,rate_mbps,delay_ms,address\n";
     for (rows, line, says) in [
         ("0,1,up,a,b,c,1,2,1\n", None, "no end"),
-        ("0,1,up,a,b,c,1,2,1\n0,,end,,,,,,\n", Some(3), "ends at 0"),
         (
-            "1,1,up,a,b,c,1,2,1\n9,,end,,,,,,\n",
+            "0,1,up,a,b,c,1,2,1\n0,,end,,,,,,\n",
+            Some(3),
+            "ends where it begins",
+        ),
+        (
+            "1,1,up,a,b,c,1,2,1\n2,2,up,a,b,c,1,2,1\n9,,end,,,,,,\n",
             None,
-            "interface 1 has no row at 0",
+            "interface 2 has no row at the first time",
+        ),
+        (
+            "0,1,up,a,b,c,1,2,1\n2592001,,end,,,,,,\n",
+            Some(3),
+            "at most 30 days",
         ),
         (
             "0,2,up,a,b,c,1,2,1\n9,,end,,,,,,\n",

@@ -3,6 +3,7 @@
 mod csv;
 mod mahimahi;
 mod paired;
+mod pensieve;
 mod ucc;
 mod ugr;
 
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::LineError;
 use super::samples::{Samples, Value};
-use super::{Capacity, MAX_SPAN, Trace};
+use super::{Capacity, Trace};
 
 pub(super) use csv::{RATE_SUFFIX, TIME_COLUMN, is_name};
 pub(crate) use ucc::{DOWNLINK, UPLINK};
@@ -31,17 +32,20 @@ pub enum Format {
     /// 5G and 4G throughput of one drive: seconds, Mbit/s, Mbit/s, separated
     /// by white space.
     Paired,
+    /// Cooked traces of Pensieve: seconds, Mbit/s, separated by white space.
+    Pensieve,
     /// UGR dynamic experiment: weights per cycle, 50 Mbit/s each.
     UgrDynamic,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Csv,
         Self::Mahimahi,
         Self::Ucc5g,
         Self::Paired,
+        Self::Pensieve,
         Self::UgrDynamic,
     ];
 
@@ -52,6 +56,7 @@ impl Format {
             Self::Mahimahi => "mahimahi",
             Self::Ucc5g => "ucc-5g",
             Self::Paired => "paired",
+            Self::Pensieve => "pensieve",
             Self::UgrDynamic => "ugr-dynamic",
         }
     }
@@ -63,6 +68,7 @@ impl Format {
             Self::Mahimahi => "Mahimahi delivery opportunities",
             Self::Ucc5g => "UCC 5G production dataset",
             Self::Paired => "5G and 4G measured together",
+            Self::Pensieve => "Pensieve, seconds and Mbit/s",
             Self::UgrDynamic => "UGR dynamic experiment, weights",
         }
     }
@@ -119,6 +125,8 @@ pub(super) fn detect(bytes: &[u8]) -> Result<Format, LineError> {
         Ok(Format::Mahimahi)
     } else if fields.len() == 3 && numbers {
         Ok(Format::Paired)
+    } else if fields.len() == 2 && numbers {
+        Ok(Format::Pensieve)
     } else {
         Err(unknown())
     }
@@ -148,6 +156,7 @@ pub(super) fn parse(bytes: &[u8], format: Format) -> Result<Trace, LineError> {
         Format::Mahimahi => mahimahi::parse(bytes),
         Format::Ucc5g => ucc::parse(bytes),
         Format::Paired => paired::parse(bytes),
+        Format::Pensieve => pensieve::parse(bytes),
         Format::UgrDynamic => ugr::parse(bytes),
     }?;
     Ok(Trace {
@@ -158,12 +167,19 @@ pub(super) fn parse(bytes: &[u8], format: Format) -> Result<Trace, LineError> {
     })
 }
 
-/// Numbered lines without their line ends; a byte order mark is left out.
+/// Numbered lines without their ends, which are LF, CR LF or CR; a byte order mark is left
+/// out.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    let numbered = (1u64..).zip(bytes.split(|b| *b == b'\n'));
-    numbered.map(|(n, l)| (n, l.strip_suffix(b"\r").unwrap_or(l)))
+    let whole = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let ends: [&[u8]; 3] = [b"\r\n", b"\n", b"\r"];
+    let bytes = ends.iter().find_map(|e| whole.strip_suffix(*e));
+    let bytes = bytes.unwrap_or(whole);
+    let by_lf = bytes.split(|b| *b == b'\n');
+    let by_both = by_lf.flat_map(|l| {
+        let l = l.strip_suffix(b"\r").unwrap_or(l);
+        l.split(|b| *b == b'\r')
+    });
+    (1u64..).zip(by_both)
 }
 
 /// The text of one line.
@@ -172,27 +188,30 @@ pub(crate) fn text(line: u64, bytes: &[u8]) -> Result<&str, LineError> {
         .map_err(|_| LineError::at(line, "not text: expected UTF-8 (is this a binary file?)"))
 }
 
-/// Up to 40 characters of `s` in quotes, for messages.
+/// Up to 40 characters of `s` in quotes, for messages: as they stand, since a space too many
+/// may be all that is wrong.
 pub(crate) fn quote(s: &str) -> String {
-    let s = s.trim();
     match s.char_indices().nth(40) {
         Some((i, _)) => format!("{:?}...", &s[..i]),
         None => format!("{s:?}"),
     }
 }
 
-/// Seconds as microseconds; within [`MAX_SPAN`] of zero.
+/// Latest time that is read, in seconds since any epoch: what is beyond is given in another
+/// unit.
+pub(crate) const MAX_TIME_S: f64 = 1e11;
+
+/// Microseconds since the recorder's own epoch, of a field in seconds: a clock that counts
+/// since 1970 is as good as one that counts since the start, as only differences matter.
 pub(crate) fn seconds(line: u64, field: &str) -> Result<i64, LineError> {
-    let limit = MAX_SPAN.as_secs_f64();
+    let wrong = |expected: &str| {
+        let msg = format!("{} is not a time: expected {expected}", quote(field));
+        Err(LineError::at(line, msg))
+    };
     match field.trim().parse::<f64>() {
-        Ok(s) if (0.0..=limit).contains(&s) => Ok((s * 1e6).round() as i64),
-        _ => Err(LineError::at(
-            line,
-            format!(
-                "{} is not a time: expected seconds from 0 to {limit}",
-                quote(field)
-            ),
-        )),
+        Ok(s) if (0.0..=MAX_TIME_S).contains(&s) => Ok((s * 1e6).round() as i64),
+        Ok(s) if s > MAX_TIME_S => wrong("seconds since any epoch (are these milliseconds?)"),
+        _ => wrong("seconds from 0 on"),
     }
 }
 
@@ -228,4 +247,46 @@ pub(crate) fn fields<'a>(
         line,
         format!("{count} in this line: expected {n} ({expected})"),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Trace;
+    use super::*;
+
+    #[test]
+    fn lines_end_as_any_system_ends_them() {
+        let all = |b: &'static [u8]| lines(b).map(|(n, l)| (n, l)).collect::<Vec<_>>();
+        let expected: Vec<(u64, &[u8])> = vec![(1, b"1"), (2, b""), (3, b"3")];
+        for bytes in ["1\n\n3\n", "1\r\n\r\n3", "1\r\r3\r", "\u{feff}1\n\r\n3\r\n"] {
+            assert_eq!(all(bytes.as_bytes()), expected, "{bytes:?}");
+        }
+        let old_mac = Trace::parse(b"0\r5\r12\r", None).unwrap();
+        assert_eq!(old_mac.format, Format::Mahimahi);
+    }
+
+    #[test]
+    fn times_of_any_epoch_make_the_same_trace() {
+        let csv = |start: f64| {
+            let rows = [0.0, 0.25, 1.0].map(|t| format!("{},7\n", start + t));
+            Trace::parse(format!("t_s,a_mbps\n{}", rows.concat()).as_bytes(), None).unwrap()
+        };
+        assert_eq!(csv(1_700_000_000.0).capacity, csv(0.0).capacity);
+        let paired = |start: u64| {
+            let rows = [0, 1, 2].map(|t| format!("{} 7 8\n", start + t));
+            Trace::parse(rows.concat().as_bytes(), None).unwrap()
+        };
+        assert_eq!(paired(1_700_000_000).capacity, paired(0).capacity);
+    }
+
+    #[test]
+    fn messages_show_what_is_wrong_as_it_stands() {
+        let says = |bytes: &[u8], what: &str| {
+            let e = Trace::parse(bytes, None).err().unwrap();
+            assert!(e.msg.contains(what), "{e}");
+        };
+        says(b"1\n 2\n", "\" 2\" is not a time");
+        says(b"t_s,a_mbps\n1700000000000,1\n", "milliseconds?");
+        says(b"t_s,a_mbps\n0,1\n2592001,1\n", "at most 30 days");
+    }
 }

@@ -6,24 +6,28 @@ use super::super::samples::{Policy, Samples};
 use super::{Parsed, lines, quote, seconds, text, value};
 
 pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, LineError> {
-    let mut samples = Samples::new(vec!["nr".into(), "lte".into()], Policy::Recorded);
+    columns(bytes, &["nr", "lte"], "seconds, 5G Mbit/s and 4G Mbit/s")
+}
+
+/// Reads seconds and one column of Mbit/s for each of `names`, separated by white space.
+pub(super) fn columns(bytes: &[u8], names: &[&str], expected: &str) -> Result<Parsed, LineError> {
+    let names = names.iter().map(|n| (*n).to_owned());
+    let names: Vec<String> = names.collect();
+    let width = names.len();
+    let mut samples = Samples::new(names, Policy::Recorded);
     for (line, bytes) in lines(bytes) {
         let t = text(line, bytes)?.trim();
         if t.is_empty() || t.starts_with('#') {
             continue;
         }
-        let mut f = t.split_whitespace();
-        let (Some(at), Some(nr), Some(lte), None) = (f.next(), f.next(), f.next(), f.next()) else {
-            return Err(LineError::at(
-                line,
-                format!("{}: expected seconds, 5G Mbit/s and 4G Mbit/s", quote(t)),
-            ));
-        };
-        let at = seconds(line, at)?;
-        let values = [
-            value(line, nr, 1.0, "Mbit/s")?,
-            value(line, lte, 1.0, "Mbit/s")?,
-        ];
+        let f: Vec<&str> = t.split_whitespace().collect();
+        if f.len() != width + 1 {
+            let msg = format!("{}: expected {expected}", quote(t));
+            return Err(LineError::at(line, msg));
+        }
+        let at = seconds(line, f[0])?;
+        let values = f[1..].iter().map(|v| value(line, v, 1.0, "Mbit/s"));
+        let values = values.collect::<Result<Vec<_>, _>>()?;
         samples.push(line, at, values.into_iter())?;
     }
     Parsed::of(samples, Vec::new())
