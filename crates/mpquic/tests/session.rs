@@ -255,6 +255,90 @@ fn who_waits_for_the_peer_rests() {
     });
 }
 
+/// Time that the calling thread has run.
+fn ran() -> Duration {
+    let line = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    let nanos = line.split(' ').next().unwrap().parse().unwrap();
+    Duration::from_nanos(nanos)
+}
+
+/// The peer reads nothing: its window is full, and neither the writer nor the task that
+/// drives the session, which are of this thread, has anything to do.
+#[test]
+fn who_writes_to_nobody_rests() {
+    on_both_lanes(|options| {
+        let Some(w) = World::new(2) else { return };
+        let (identity, pin) = identity();
+        let _served = serve(&w, &options, identity, Devices::Anyone);
+        w.device.run(|| {
+            runtime().block_on(async {
+                let session = connect(pin, &options, on_interfaces(2)).await.unwrap();
+                let (_read, mut write) = session.open().await.unwrap().into_split();
+                // The proxy reads the number, and then writes to a reader that does not read.
+                write.write_u64(1 << 40).await.unwrap();
+                let (mut turns, data) = (0, vec![7; 1 << 18]);
+                let mut write_on = async || {
+                    loop {
+                        let mut once = Box::pin(write.write(&data));
+                        let all = std::future::poll_fn(|cx| {
+                            turns += 1;
+                            once.as_mut().poll(cx)
+                        });
+                        all.await.unwrap();
+                    }
+                };
+                let second = Duration::from_secs(1);
+                let _ = tokio::time::timeout(3 * second, write_on()).await;
+                let before = ran();
+                let _ = tokio::time::timeout(2 * second, write_on()).await;
+                let busy = (ran() - before).as_secs_f64() / 2.0;
+                assert!(busy < 0.02, "it ran {:.1} % of the time", 100.0 * busy);
+                assert!(turns < 10_000, "{turns} turns");
+            });
+        });
+    });
+}
+
+/// A download that is dropped: little arrives after it, and ten of them cost the next nothing.
+#[test]
+fn what_nobody_wants_any_more_is_not_sent() {
+    on_both_lanes(|options| {
+        let Some(w) = World::new(2) else { return };
+        if !w.limited(2) {
+            return;
+        }
+        let (identity, pin) = identity();
+        let _served = serve(&w, &options, identity, Devices::Anyone);
+        w.device.run(|| {
+            runtime().block_on(async {
+                let session = connect(pin, &options, on_interfaces(2)).await.unwrap();
+                let received = || {
+                    let paths = session.paths().unwrap();
+                    paths.iter().map(|p| p.received_bytes).sum::<u64>()
+                };
+                for _ in 0..10 {
+                    let (mut read, mut write) = session.open().await.unwrap().into_split();
+                    write.write_u64(1 << 40).await.unwrap();
+                    let mut got = 0;
+                    while got < 2_000_000 {
+                        got += read.chunk().await.unwrap().len();
+                    }
+                    drop((read, write));
+                    // What was under way is there by then.
+                    tokio::time::sleep(Duration::from_millis(300)).await;
+                    let before = received();
+                    tokio::time::sleep(Duration::from_millis(300)).await;
+                    let after = received() - before;
+                    assert!(after < 100_000, "{after} bytes in 300 ms");
+                }
+                let begun = Instant::now();
+                fetch(&session, 5_000_000).await;
+                assert!(begun.elapsed() < Duration::from_secs(4));
+            });
+        });
+    });
+}
+
 #[test]
 fn a_silent_access_does_not_stop_the_others() {
     let Some(w) = World::new(2) else { return };

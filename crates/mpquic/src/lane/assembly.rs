@@ -71,6 +71,20 @@ impl Assembly {
         Some(part)
     }
 
+    /// Where the parts that follow one another from `from` on end; `from` if there is none.
+    pub(super) fn reach(&self, from: u64) -> u64 {
+        self.parts.range(from..).fold(from, |at, (o, p)| match *o {
+            o if o == at => at + p.len() as u64,
+            _ => at,
+        })
+    }
+
+    /// Throws away all parts from `from` on.
+    pub(super) fn cut(&mut self, from: u64) {
+        let gone = self.parts.split_off(&from);
+        self.bytes -= gone.values().map(Bytes::len).sum::<usize>();
+    }
+
     /// All of it, from 0 to `total`, once it is there.
     pub(super) fn whole(&mut self, total: usize) -> Option<Bytes> {
         if self.bytes < total {
@@ -142,6 +156,25 @@ mod tests {
             prop_assert_eq!(a.bytes as u64, ends.saturating_sub(cut));
             prop_assert_eq!(a.take(cut).map(|p| p.len() as u64), (ends > cut).then(|| ends - cut));
         }
+    }
+
+    #[test]
+    fn what_follows_a_gap_is_cut_off() {
+        let mut a = Assembly::default();
+        let all = Bytes::from(vec![7; 9000]);
+        for (begin, end) in [(0, 2000), (2000, 4500), (5000, 6000), (8000, 9000)] {
+            a.put(0, begin, &all.slice(begin as usize..end as usize));
+        }
+        assert_eq!(
+            (a.reach(0), a.reach(2000), a.reach(4500)),
+            (4500, 4500, 4500)
+        );
+        a.cut(4500);
+        assert_eq!((a.bytes, a.parts()), (4500, 2));
+        assert_eq!(a.take(0).map(|p| p.len()), Some(2000));
+        assert_eq!((a.reach(2000), a.reach(0)), (4500, 0));
+        a.cut(0);
+        assert_eq!(a.cost(), 0);
     }
 
     /// One byte each, in order: they are joined. Every other one: they cost what they hold.

@@ -29,6 +29,8 @@ enum Op {
     Again(Index, Option<(Index, u8)>, Option<Index>),
     Write(u64, usize),
     Finish(u64),
+    Reset(u64),
+    Stop(u64),
     Message(usize, bool),
     Send(u32),
     Acknowledge,
@@ -110,6 +112,8 @@ fn frame() -> impl Strategy<Value = Frame> {
             number,
         }),
         1 => any::<u32>().prop_map(|path| Frame::Closed { path: PathId::from(path) }),
+        2 => (channel(), near(WINDOW)).prop_map(|(channel, size)| Frame::Reset { channel, code: 1, size }),
+        2 => channel().prop_map(|channel| Frame::Stop { channel, code: 1 }),
     ]
 }
 
@@ -126,6 +130,8 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(which, change, cut)| Op::Again(which, change, cut)),
         2 => (channel(), 0usize..5000).prop_map(|(c, n)| Op::Write(c, n)),
         1 => channel().prop_map(Op::Finish),
+        1 => channel().prop_map(Op::Reset),
+        1 => channel().prop_map(Op::Stop),
         1 => (0usize..70_000, any::<bool>()).prop_map(|(n, ordered)| Op::Message(n, ordered)),
         4 => path().prop_map(Op::Send),
         1 => Just(Op::Acknowledge),
@@ -211,6 +217,14 @@ impl Target {
             }
             Op::Finish(channel) => {
                 lane.finish(channel);
+                self.written += 1000;
+            }
+            Op::Reset(channel) => {
+                lane.reset(channel, 1);
+                self.written += 1000;
+            }
+            Op::Stop(channel) => {
+                lane.stop(channel, 1);
                 self.written += 1000;
             }
             Op::Message(n, ordered) => {

@@ -1,4 +1,16 @@
-//! Streams that arrive on the datagram lane, in order and within their credit.
+//! Streams that arrive on the datagram lane, in order and within their credit (RFC 9000 3.2).
+//!
+//! ```text
+//! Recv --- end ---> Size Known --- all data ---> Data Recvd --- read ---> Data Read
+//!   |                   |
+//!   +------ reset ------+---> Reset Recvd --- read ---> Reset Read
+//! ```
+//!
+//! What is there without a gap when a reset comes may still be read before it. In the
+//! states on the right nothing is left of a stream but its number
+//! ([`Over`](super::over::Over)). Of one that was stopped nothing is kept, and it is over as
+//! soon as its final size is known. Bytes that will not be read count as read: the credit of
+//! all channels is given back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +32,19 @@ const STEP: u64 = WINDOW / 8;
 const MOST_COST: usize = 2 * ALL_WINDOW as usize;
 /// Streams at a time.
 pub(super) const MOST_CHANNELS: usize = 256;
+/// Streams that were stopped, and whose peer has not ended them.
+const MAX_STOPPED: usize = 4096;
+
+/// How a channel has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All of it has been read.
+    Finished,
+    /// The peer has reset it, with this error code: the rest of it does not come.
+    Reset(u64),
+    /// It had ended before, and how is not known any more.
+    Forgotten,
+}
 
 /// The peer does what it may not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,9 +61,37 @@ struct Stream {
     end: Option<u64>,
     /// The credit that the peer was told.
     most: u64,
+    /// The peer has reset it, with this code.
+    reset: Option<u64>,
+    /// This end has stopped it.
+    stopped: bool,
+    /// Bytes that are not read any more, and count as read.
+    skipped: u64,
 }
 
 impl Stream {
+    fn new() -> Self {
+        Self {
+            most: WINDOW,
+            ..Self::default()
+        }
+    }
+
+    /// Where what can be read ends.
+    fn readable(&self) -> u64 {
+        self.parts.reach(self.next)
+    }
+
+    /// Skips what will not be read up to the last byte known of; returns how much that is
+    /// more than before.
+    fn skip(&mut self, from: u64) -> u64 {
+        self.parts.cut(from);
+        let skipped = self.reach - from;
+        let more = skipped - self.skipped;
+        self.skipped = skipped;
+        more
+    }
+
     fn put(&mut self, offset: u64, data: &Bytes, fin: bool) -> Result<(), Violation> {
         let end = offset + data.len() as u64;
         if end > self.most {
@@ -54,10 +107,35 @@ impl Stream {
             self.end = Some(end);
         }
         self.reach = self.reach.max(end);
-        if self.next < end {
+        let kept = self.reset.is_none() && !self.stopped;
+        if kept && self.next < end {
             self.parts.put(self.next, offset, data);
         }
         Ok(())
+    }
+
+    /// Takes a reset; false if it changes nothing any more.
+    fn reset(&mut self, code: u64, size: u64) -> Result<bool, Violation> {
+        if size > self.most {
+            return Err(Violation("sent more than it was given credit for"));
+        }
+        if self.reach > size || self.end.is_some_and(|e| e != size) {
+            return Err(Violation("changed the final size of a stream"));
+        }
+        if self.reset.is_some() || (self.end.is_some() && self.readable() == size) {
+            return Ok(false);
+        }
+        self.reach = size;
+        (self.end, self.reset) = (Some(size), Some(code));
+        Ok(true)
+    }
+
+    /// Whether nothing is left to read but how it has ended.
+    fn is_read(&self) -> bool {
+        match self.reset {
+            Some(_) => !self.parts.has(self.next),
+            None => self.end == Some(self.next),
+        }
     }
 
     fn take(&mut self) -> Option<Bytes> {
@@ -72,6 +150,8 @@ impl Stream {
 pub(super) struct Incoming {
     streams: BTreeMap<u64, Stream>,
     over: Over,
+    /// How many of them were stopped.
+    stopped: usize,
     /// What the parts of all streams cost.
     cost: usize,
     /// Bytes of all streams: up to the last of each that has arrived, read, and granted.
@@ -88,6 +168,7 @@ impl Default for Incoming {
         Self {
             streams: BTreeMap::new(),
             over: Over::default(),
+            stopped: 0,
             cost: 0,
             reached: 0,
             read: 0,
@@ -106,27 +187,123 @@ impl Incoming {
         data: &Bytes,
         fin: bool,
     ) -> Result<(), Violation> {
-        if self.over.contains(channel) {
+        let Some(s) = self.open(channel)? else {
             return Ok(());
-        }
-        if !self.streams.contains_key(&channel) && self.streams.len() >= MOST_CHANNELS {
-            return Err(Violation("opened more channels than it may"));
-        }
-        let s = self.streams.entry(channel).or_insert_with(|| Stream {
-            most: WINDOW,
-            ..Stream::default()
-        });
+        };
         let (reach, cost) = (s.reach, s.parts.cost());
         s.put(offset, data, fin)?;
-        self.reached += s.reach - reach;
-        self.cost = self.cost - cost + s.parts.cost();
-        if self.reached > self.most {
-            return Err(Violation("sent more than it was given credit for in all"));
-        }
+        let (more, now) = (s.reach - reach, s.parts.cost());
+        self.reach(more)?;
+        self.cost = self.cost - cost + now;
         if self.cost > MOST_COST {
             return Err(Violation("sent its data in pieces that are too small"));
         }
+        self.skip_stopped(channel);
         Ok(())
+    }
+
+    /// The stream of a channel, which the peer opens if it is new; none where it is over.
+    fn open(&mut self, channel: u64) -> Result<Option<&mut Stream>, Violation> {
+        if self.over.contains(channel) {
+            return Ok(None);
+        }
+        if !self.streams.contains_key(&channel) {
+            if self.streams.len() - self.stopped >= MOST_CHANNELS {
+                return Err(Violation("opened more channels than it may"));
+            }
+            if self.stopped >= MAX_STOPPED {
+                return Err(Violation("does not end the channels that were stopped"));
+            }
+        }
+        Ok(Some(
+            self.streams.entry(channel).or_insert_with(Stream::new),
+        ))
+    }
+
+    /// So many more bytes are known of.
+    fn reach(&mut self, more: u64) -> Result<(), Violation> {
+        self.reached += more;
+        match self.reached > self.most {
+            true => Err(Violation("sent more than it was given credit for in all")),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether nothing of a channel is left.
+    pub(super) fn is_over(&self, channel: u64) -> bool {
+        self.over.contains(channel)
+    }
+
+    /// Whether a channel is known, open or over.
+    pub(super) fn knows(&self, channel: u64) -> bool {
+        self.streams.contains_key(&channel) || self.over.contains(channel)
+    }
+
+    /// The peer has reset a stream, of which it has sent `size` bytes.
+    pub(super) fn reset(&mut self, channel: u64, code: u64, size: u64) -> Result<(), Violation> {
+        let Some(s) = self.open(channel)? else {
+            return Ok(());
+        };
+        let reach = s.reach;
+        let news = s.reset(code, size)?;
+        let more = s.reach - reach;
+        self.reach(more)?;
+        self.credit.remove(&channel);
+        if news {
+            self.skip(channel, Stream::readable);
+        }
+        self.skip_stopped(channel);
+        Ok(())
+    }
+
+    /// This end does not want what comes on a channel. Returns whether the peer is to be told
+    /// of that: not where nothing more comes (RFC 9000 3.5).
+    pub(super) fn stop(&mut self, channel: u64) -> bool {
+        if self.over.contains(channel) {
+            return false;
+        }
+        let s = self.streams.entry(channel).or_insert_with(Stream::new);
+        if s.stopped {
+            return false;
+        }
+        let complete = s.end == Some(s.readable()) || s.reset.is_some();
+        s.stopped = true;
+        self.stopped += 1;
+        self.credit.remove(&channel);
+        self.skip_stopped(channel);
+        !complete
+    }
+
+    fn skip_stopped(&mut self, channel: u64) {
+        let Some(s) = self.streams.get(&channel).filter(|s| s.stopped) else {
+            return;
+        };
+        let over = s.end.is_some();
+        self.skip(channel, |s| s.next);
+        if over {
+            self.close(channel);
+        }
+    }
+
+    /// Has all of a stream from some place on count as read.
+    fn skip(&mut self, channel: u64, from: impl Fn(&Stream) -> u64) {
+        if let Some(s) = self.streams.get_mut(&channel) {
+            let cost = s.parts.cost();
+            self.read += s.skip(from(s));
+            self.cost = self.cost - cost + s.parts.cost();
+        }
+    }
+
+    /// A stream is forgotten.
+    fn close(&mut self, channel: u64) {
+        let Some(s) = self.streams.remove(&channel) else {
+            return;
+        };
+        self.stopped -= usize::from(s.stopped);
+        self.credit.remove(&channel);
+        let streams = &self.streams;
+        self.over
+            .insert(channel, |gap| streams.range(gap).next().is_some());
     }
 
     /// The channels that there are.
@@ -141,7 +318,7 @@ impl Incoming {
         let part = s.take()?;
         self.cost = self.cost - cost + s.parts.cost();
         self.read += part.len() as u64;
-        if s.most - s.next < WINDOW - STEP {
+        if s.end.is_none() && s.most - s.next < WINDOW - STEP {
             self.credit.insert(channel);
         }
         Some(part)
@@ -149,7 +326,7 @@ impl Incoming {
 
     /// Whether there is something to read, the end included.
     pub(super) fn is_readable(&self, channel: u64) -> bool {
-        let ready = |s: &Stream| s.parts.has(s.next) || s.end == Some(s.next);
+        let ready = |s: &Stream| s.parts.has(s.next) || s.is_read();
         self.over.contains(channel) || self.streams.get(&channel).is_some_and(ready)
     }
 
@@ -158,21 +335,16 @@ impl Incoming {
         self.messages.is_ready()
     }
 
-    /// Whether all of a channel has been read; it is forgotten then.
-    pub(super) fn ended(&mut self, channel: u64) -> bool {
+    /// How a channel has ended, once all of it has been read that can be; it is forgotten
+    /// then.
+    pub(super) fn end(&mut self, channel: u64) -> Option<End> {
         if self.over.contains(channel) {
-            return true;
+            return Some(End::Forgotten);
         }
-        let whole = |s: &Stream| s.end == Some(s.next);
-        if !self.streams.get(&channel).is_some_and(whole) {
-            return false;
-        }
-        self.streams.remove(&channel);
-        self.credit.remove(&channel);
-        let streams = &self.streams;
-        self.over
-            .insert(channel, |gap| streams.range(gap).next().is_some());
-        true
+        let s = self.streams.get(&channel).filter(|s| s.is_read())?;
+        let end = s.reset.map_or(End::Finished, End::Reset);
+        self.close(channel);
+        Some(end)
     }
 
     /// Credit that is to be told.
@@ -185,6 +357,18 @@ impl Incoming {
         let s = self.streams.get_mut(&channel)?;
         s.most = s.next + WINDOW;
         Some(Word::Credit(channel, s.most))
+    }
+
+    /// Bytes of all streams: known of, and read or given up.
+    #[cfg(test)]
+    pub(super) fn credit_used(&self) -> (u64, u64) {
+        (self.reached, self.read)
+    }
+
+    /// What the parts of all streams cost.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.cost
     }
 
     /// Bytes of memory that it holds, at most.

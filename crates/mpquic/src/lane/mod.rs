@@ -7,6 +7,7 @@
 
 mod acknowledge;
 mod assembly;
+mod ends;
 mod expected;
 mod fit;
 mod heard;
@@ -32,6 +33,7 @@ use noq_proto::{PathId, VarInt};
 
 use acknowledge::Acknowledger;
 pub(crate) use expected::Expectation;
+pub use incoming::End;
 use incoming::{Incoming, WINDOW};
 use messages::MOST_MESSAGE;
 use outgoing::Outgoing;
@@ -75,8 +77,6 @@ pub struct Lane {
     incoming: Incoming,
     sent: BTreeMap<u32, Sent>,
     acks: Acknowledger,
-    /// Channels that nobody reads any more.
-    abandoned: BTreeSet<u64>,
     /// What the peer expects of paths of QUIC since it was asked for, bytes per second.
     expected: BTreeMap<PathId, Expectation>,
     /// Paths of QUIC that the peer has lost, since it was asked for.
@@ -95,7 +95,6 @@ impl Lane {
             incoming: Incoming::default(),
             sent: BTreeMap::new(),
             acks: Acknowledger::default(),
-            abandoned: BTreeSet::new(),
             expected: BTreeMap::new(),
             closed: BTreeSet::new(),
             words: 0,
@@ -141,9 +140,7 @@ impl Lane {
     /// The next data of a channel, in order; none if none is there now.
     pub fn read(&mut self, channel: u64) -> Option<Bytes> {
         let data = self.incoming.read(channel)?;
-        while let Some(credit) = self.incoming.credit() {
-            self.outgoing.told.set(credit);
-        }
+        self.tell_credit();
         Some(data)
     }
 
@@ -152,31 +149,9 @@ impl Lane {
         self.incoming.is_readable(channel)
     }
 
-    /// What the peer sends on a channel is not wanted any more: it is thrown away.
-    pub fn abandon(&mut self, channel: u64) {
-        self.abandoned.insert(channel);
-        self.throw_away(channel);
-    }
-
-    fn throw_away(&mut self, channel: u64) {
-        while self.read(channel).is_some() {}
-        if self.ended(channel) {
-            self.abandoned.remove(&channel);
-        }
-    }
-
     /// Whether a message has arrived.
     pub fn has_message(&self) -> bool {
         self.incoming.has_message()
-    }
-
-    /// Whether a channel has been read to its end; it is forgotten then.
-    pub fn ended(&mut self, channel: u64) -> bool {
-        let ended = self.incoming.ended(channel);
-        if ended {
-            self.outgoing.told.forget_channel(channel);
-        }
-        ended
     }
 
     /// Sends a message of 1 byte to 64 kB, once: what is lost of it is not sent again.
@@ -208,11 +183,16 @@ impl Lane {
                     fin,
                     data,
                 } => {
+                    self.check_new(channel)?;
                     self.incoming.stream(channel, offset, &data, fin)?;
-                    if self.abandoned.contains(&channel) {
-                        self.throw_away(channel);
-                    }
+                    self.tell_credit();
                 }
+                Frame::Reset {
+                    channel,
+                    code,
+                    size,
+                } => self.take_reset(channel, code, size)?,
+                Frame::Stop { channel, code } => self.outgoing.stop(channel, code)?,
                 Frame::Message {
                     number,
                     total,
@@ -332,7 +312,7 @@ impl Lane {
             Some((*p, at, pieces))
         });
         let oldest = all
-            .filter(|(.., p)| !p.is_empty())
+            .filter(|(.., p)| p.iter().any(|p| self.outgoing.needs(p)))
             .min_by_key(|(.., p)| p[0]);
         oldest.map(|(p, at, pieces)| (p, at, pieces.to_vec()))
     }

@@ -1,6 +1,7 @@
 //! What is to be sent on the datagram lane: streams, until acknowledged, and messages,
 //! until they have left.
 
+mod ends;
 mod messages;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +64,8 @@ pub(super) struct Outgoing {
     /// Bytes of them.
     again_bytes: u64,
     pub(super) told: Told,
+    /// Streams that the peer has stopped, and its error codes, since it was asked for.
+    stops: BTreeMap<u64, u64>,
 }
 
 impl Default for Outgoing {
@@ -79,6 +82,7 @@ impl Default for Outgoing {
             again: BTreeSet::new(),
             again_bytes: 0,
             told: Told::default(),
+            stops: BTreeMap::new(),
         }
     }
 }
@@ -91,7 +95,7 @@ impl Outgoing {
         };
         let room = STREAM_BUFFER.saturating_sub(s.end - s.base);
         data.truncate(usize::try_from(room).unwrap_or(usize::MAX));
-        if s.finished || data.is_empty() {
+        if !s.is_open() || data.is_empty() {
             return 0;
         }
         let n = data.len();
@@ -121,7 +125,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether everything of the stream, its end included, is acknowledged.
+    /// Whether everything of the stream, its end or reset included, is acknowledged.
     pub(super) fn is_done(&self, channel: u64) -> bool {
         self.over.contains(channel)
     }
@@ -159,7 +163,8 @@ impl Outgoing {
     /// Bytes from the first that is not acknowledged to the last that the peer takes.
     pub(super) fn window(&self) -> u64 {
         let of = |s: &Stream| s.most.saturating_sub(s.base).min(s.span);
-        let one = self.streams.values().map(of).max().unwrap_or(u64::MAX);
+        let live = self.streams.values().filter(|s| !s.reset);
+        let one = live.map(of).max().unwrap_or(u64::MAX);
         one.min(self.most - self.acked)
     }
 
@@ -275,6 +280,14 @@ impl Outgoing {
         })
     }
 
+    /// Whether the peer may lack some of a piece of stream data.
+    pub(super) fn needs(&self, piece: &Piece) -> bool {
+        let Piece::Stream { channel, .. } = piece else {
+            return false;
+        };
+        self.streams.get(channel).is_some_and(|s| s.needs(piece))
+    }
+
     /// A copy of a piece that is under way; none if it is no longer needed.
     pub(super) fn copy(&self, piece: &Piece) -> Option<Frame> {
         let Piece::Stream {
@@ -307,13 +320,28 @@ impl Outgoing {
                     len,
                     fin,
                 } => self.acked_stream(channel, offset, len, fin),
-                Piece::Word(word) => self.told.acked(word),
+                Piece::Word(word) => {
+                    self.told.acked(word);
+                    if let Word::Reset(channel, ..) = word {
+                        self.forget_stream(channel);
+                    }
+                }
             }
         }
     }
 
+    /// The peer has all of a stream, or knows of its reset.
+    fn forget_stream(&mut self, channel: u64) {
+        if self.streams.remove(&channel).is_some() {
+            let streams = &self.streams;
+            self.over
+                .insert(channel, |gap| streams.range(gap).next().is_some());
+        }
+    }
+
     fn acked_stream(&mut self, channel: u64, offset: u64, len: u32, fin: bool) {
-        let Some(s) = self.streams.get_mut(&channel) else {
+        let known = self.streams.get_mut(&channel);
+        let Some(s) = known.filter(|s| !s.reset) else {
             return;
         };
         let base = s.base;
@@ -321,10 +349,7 @@ impl Outgoing {
         s.fin_acked |= fin;
         self.acked += s.base - base;
         if s.fin_acked && s.base == s.end {
-            self.streams.remove(&channel);
-            let streams = &self.streams;
-            self.over
-                .insert(channel, |gap| streams.range(gap).next().is_some());
+            self.forget_stream(channel);
         }
     }
 
@@ -333,9 +358,8 @@ impl Outgoing {
         for piece in pieces {
             match piece {
                 Piece::Word(word) => self.told.lost(word),
-                Piece::Stream { channel, .. } => {
-                    let s = self.streams.get(&channel);
-                    if s.is_some_and(|s| s.needs(&piece)) {
+                Piece::Stream { .. } => {
+                    if self.needs(&piece) {
                         self.remember(piece);
                     }
                 }
@@ -349,7 +373,7 @@ impl Outgoing {
         let state = size_of::<Stream>() + 64;
         let of = |s: &Stream| state + (s.end - s.base) as usize + 64 * s.acked.len();
         let streams: usize = self.streams.values().map(of).sum();
-        let again = self.again.len() * (size_of::<Piece>() + 16);
+        let again = self.again.len() * (size_of::<Piece>() + 16) + 64 * self.stops.len();
         streams + self.messages.cost() + again + self.told.cost() + self.over.cost()
     }
 

@@ -1,4 +1,14 @@
-//! A stream that is being sent on the datagram lane.
+//! A stream that is being sent on the datagram lane (RFC 9000 3.1).
+//!
+//! ```text
+//! Ready, Send --- finish ---> Data Sent --- all acknowledged ---> Data Recvd
+//!      |                          |
+//!      +--------- reset, ---------+---> Reset Sent --- acknowledged ---> Reset Recvd
+//!                 or the peer stops it
+//! ```
+//!
+//! In the states on the right nothing is left of it but its number
+//! ([`Over`](super::over::Over)).
 
 use std::collections::VecDeque;
 
@@ -24,9 +34,25 @@ pub(super) struct Stream {
     pub(super) finished: bool,
     pub(super) fin_sent: bool,
     pub(super) fin_acked: bool,
+    /// Reset Sent: nothing of it is sent any more.
+    pub(super) reset: bool,
 }
 
 impl Stream {
+    /// Whether more may be written.
+    pub(super) fn is_open(&self) -> bool {
+        !self.finished && !self.reset
+    }
+
+    /// Resets it, and returns its final size: what has been sent once (RFC 9000 4.5).
+    pub(super) fn reset(&mut self) -> u64 {
+        self.reset = true;
+        self.data.clear();
+        self.acked.clear();
+        (self.base, self.end) = (self.next, self.next);
+        self.next
+    }
+
     /// Bytes that may be sent for the first time.
     pub(super) fn fresh(&self) -> u64 {
         let most = self.most.min(self.base.saturating_add(self.span));
@@ -34,7 +60,7 @@ impl Stream {
     }
 
     pub(super) fn wants_fin(&self) -> bool {
-        self.finished && !self.fin_sent && self.next == self.end
+        self.finished && !self.reset && !self.fin_sent && self.next == self.end
     }
 
     pub(super) fn copy(&self, offset: u64, len: usize) -> Bytes {
@@ -84,6 +110,9 @@ impl Stream {
         else {
             return false;
         };
+        if self.reset {
+            return false;
+        }
         let begin = offset.max(self.base);
         let end = offset + u64::from(len);
         let lacks = begin < end && self.acked.gaps(&(begin..end)).next().is_some();

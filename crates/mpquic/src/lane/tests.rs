@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod ends;
+
 fn byte(place: u64) -> u8 {
     (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }

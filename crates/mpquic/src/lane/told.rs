@@ -17,6 +17,10 @@ pub(crate) enum Word {
     /// What a path of QUIC is expected to carry to this end, bytes per second, and the
     /// number of the word.
     Expected(PathId, u64, u64),
+    /// A channel is reset: its error code and its final size.
+    Reset(u64, u64, u64),
+    /// A channel is to be stopped by its sender: the error code.
+    Stop(u64, u64),
 }
 
 /// What a word is of.
@@ -25,6 +29,8 @@ enum Of {
     All,
     Channel(u64),
     Path(PathId),
+    Reset(u64),
+    Stop(u64),
 }
 
 impl Word {
@@ -33,6 +39,12 @@ impl Word {
             Self::CreditOfAll(most) => Frame::CreditOfAll { most },
             Self::Credit(channel, most) => Frame::Credit { channel, most },
             Self::Expected(path, rate, number) => Frame::Expected { path, rate, number },
+            Self::Reset(channel, code, size) => Frame::Reset {
+                channel,
+                code,
+                size,
+            },
+            Self::Stop(channel, code) => Frame::Stop { channel, code },
         }
     }
 
@@ -41,6 +53,8 @@ impl Word {
             Self::CreditOfAll(_) => Of::All,
             Self::Credit(channel, _) => Of::Channel(channel),
             Self::Expected(path, ..) => Of::Path(path),
+            Self::Reset(channel, ..) => Of::Reset(channel),
+            Self::Stop(channel, _) => Of::Stop(channel),
         }
     }
 }
@@ -62,9 +76,14 @@ impl Told {
         self.untold.insert(word.of());
     }
 
-    /// A channel has ended.
-    pub(super) fn forget_channel(&mut self, channel: u64) {
+    /// Takes back the credit of a channel, which needs none any more.
+    pub(super) fn forget_credit(&mut self, channel: u64) {
         self.forget(Of::Channel(channel));
+    }
+
+    /// Takes back the stop of a channel, whose sender has stopped.
+    pub(super) fn forget_stop(&mut self, channel: u64) {
+        self.forget(Of::Stop(channel));
     }
 
     /// A path of QUIC has ended.
@@ -75,6 +94,11 @@ impl Told {
     fn forget(&mut self, of: Of) {
         self.latest.remove(&of);
         self.untold.remove(&of);
+    }
+
+    /// How many the peer is not known to have.
+    pub(super) fn len(&self) -> usize {
+        self.latest.len()
     }
 
     /// How many wait to be told.
@@ -144,7 +168,7 @@ mod tests {
             Word::Expected(PathId::from(7_u32), 1, 1),
         );
         t.set(other);
-        t.forget_channel(7);
+        t.forget_credit(7);
         assert_eq!(told(&mut t), Some(Piece::Word(other)));
         t.forget_path(path);
         assert_eq!((told(&mut t), t.cost()), (None, 0));

@@ -13,6 +13,10 @@
 //!                        what it may carry to the sender of this, 0 if that is not known;
 //!                        of several the one with the greatest number holds
 //!          | 9      path of QUIC (i)                         it is lost, and being closed
+//!          | 10     channel (i) code (i) size (i)            reset: of `size` bytes that were
+//!                        sent, no more is sent again (RESET_STREAM, RFC 9000 19.4)
+//!          | 11     channel (i) code (i)                     stop: what is sent there is thrown
+//!                        away (STOP_SENDING, RFC 9000 19.5)
 //! ```
 //!
 //! (i) is a variable-length integer (RFC 9000 16), `path` the sender's number of a path,
@@ -101,6 +105,15 @@ pub(super) enum Frame {
     },
     Closed {
         path: PathId,
+    },
+    Reset {
+        channel: u64,
+        code: u64,
+        size: u64,
+    },
+    Stop {
+        channel: u64,
+        code: u64,
     },
 }
 
@@ -229,6 +242,21 @@ impl Frame {
                 out.put_u8(9);
                 path.encode(out);
             }
+            Self::Reset {
+                channel,
+                code,
+                size,
+            } => {
+                out.put_u8(10);
+                put(out, *channel);
+                put(out, *code);
+                put(out, *size);
+            }
+            Self::Stop { channel, code } => {
+                out.put_u8(11);
+                put(out, *channel);
+                put(out, *code);
+            }
         }
     }
 
@@ -279,6 +307,15 @@ impl Frame {
             },
             9 => Self::Closed {
                 path: PathId::from(get_u32(buf)?),
+            },
+            10 => Self::Reset {
+                channel: get(buf)?,
+                code: get(buf)?,
+                size: get(buf)?,
+            },
+            11 => Self::Stop {
+                channel: get(buf)?,
+                code: get(buf)?,
             },
             _ => return Err(Malformed("an unknown frame")),
         })
@@ -369,6 +406,12 @@ mod tests {
             any::<u32>().prop_map(|path| Frame::Closed {
                 path: PathId::from(path),
             }),
+            (0..=MOST, 0..=MOST, 0..=MOST).prop_map(|(channel, code, size)| Frame::Reset {
+                channel,
+                code,
+                size,
+            }),
+            (0..=MOST, 0..=MOST).prop_map(|(channel, code)| Frame::Stop { channel, code }),
         ]
     }
 

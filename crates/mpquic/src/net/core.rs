@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use noq_proto::{ConnectionError, ConnectionHandle, FourTuple, Transmit, VarInt};
+use noq_proto::{ConnectionError, ConnectionHandle, FourTuple, StreamEvent, Transmit, VarInt};
 
 use super::live::Live;
 use super::socket::{Arrived, Buffers, Sent, Socket};
@@ -120,11 +120,11 @@ impl Core {
     }
 
     /// Closes a session on purpose.
-    pub(super) fn close(&mut self, id: u64) {
+    pub(super) fn close(&mut self, id: u64, now: Instant) {
         let Some((live, connection)) = self.session(id) else {
             return;
         };
-        connection.close(Instant::now(), VarInt::from_u32(0), b"");
+        connection.close(now, VarInt::from_u32(0), b"");
         let handle = connection.handle();
         // QUIC does not tell of an end that was asked for.
         live.end(ConnectionError::LocallyClosed);
@@ -134,7 +134,7 @@ impl Core {
 
     /// Nobody holds it any more.
     pub(super) fn leave(&mut self, id: u64) {
-        self.close(id);
+        self.close(id, Instant::now());
         self.sessions.remove(&id);
     }
 
@@ -238,9 +238,18 @@ impl Core {
             // The library gives the handle to another connection.
             self.by_handle.remove(&handle.0);
         }
-        if let Some(live) = self.sessions.get_mut(&id) {
-            live.take(event);
+        let Some(live) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        if let Event::Stream(StreamEvent::Stopped { id, error_code }) = &event
+            && live.has_written(u64::from(*id))
+            && let Some(c) = self.host.connection(handle)
+        {
+            // The library leaves that to its user (RFC 9000 3.5): what waits would go on to
+            // be sent.
+            let _ = c.quic().send_stream(*id).reset(*error_code);
         }
+        live.take(event);
     }
 
     /// Sends; whether anything was.

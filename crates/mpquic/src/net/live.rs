@@ -1,6 +1,6 @@
 //! What programs wait for on a session.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::task::Waker;
 
 use noq_proto::{ConnectionHandle, StreamEvent};
@@ -8,13 +8,18 @@ use rangemap::RangeSet;
 use tokio::sync::broadcast;
 
 use super::ended::Ended;
+use crate::lane::Lane;
 use crate::{Connection, Event};
 
 /// Events that a slow listener may be behind.
 const EVENTS: usize = 256;
-/// Bytes that wait in the lane for room on a path before a writer waits, too: some
-/// milliseconds of the fastest accesses, so that what is written is sent soon.
+/// Bytes that wait in the lane, for room on a path or for credit of the peer, before a writer
+/// waits, too: some milliseconds of the fastest accesses, so that what is written is sent soon.
 const BACKLOG: u64 = 1 << 20;
+
+/// Channels of the lane that this end has open at a time; others wait. The peer ends the
+/// session over more than 256, and may have some that are over here and unread there.
+const MAX_OPEN: usize = 200;
 
 /// A path has come or gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,10 +42,21 @@ pub(super) struct Live {
     pub(super) writers: HashMap<u64, Waker>,
     /// Who waits until the peer has all of a stream.
     pub(super) finishers: HashMap<u64, Waker>,
-    /// Who waits for a stream to be opened, by either end, or for messages.
-    pub(super) others: Vec<Waker>,
-    /// Channels that this end has opened.
-    pub(super) opened: u64,
+    /// Streams that programs write, and the error code where the peer has stopped them.
+    pub(super) writing: HashMap<u64, Option<u64>>,
+    /// Streams of QUIC that were shut down and dropped, and that the peer does not have all of.
+    pub(super) leaving: HashSet<u64>,
+    /// Who waits for the end of the session, for room to open a stream, for a stream that the
+    /// peer opens, and for a message: each is woken for what it waits for.
+    pub(super) enders: Waiters,
+    pub(super) openers: Waiters,
+    pub(super) acceptors: Waiters,
+    pub(super) listeners: Waiters,
+    /// Something has changed, and the task that drives the session is to look at it.
+    pub(super) stir: bool,
+    /// Channels that this end has opened, and those of them that may not be over.
+    opened: u64,
+    open: BTreeSet<u64>,
     /// Channels of the peer that were accepted.
     pub(super) accepted: RangeSet<u64>,
     pub(super) events: broadcast::Sender<PathChange>,
@@ -55,8 +71,15 @@ impl Live {
             readers: HashMap::new(),
             writers: HashMap::new(),
             finishers: HashMap::new(),
-            others: Vec::new(),
+            writing: HashMap::new(),
+            leaving: HashSet::new(),
+            enders: Waiters::default(),
+            openers: Waiters::default(),
+            acceptors: Waiters::default(),
+            listeners: Waiters::default(),
+            stir: false,
             opened: 0,
+            open: BTreeSet::new(),
             accepted: RangeSet::new(),
             events: broadcast::channel(EVENTS).0,
         }
@@ -64,10 +87,7 @@ impl Live {
 
     pub(super) fn take(&mut self, event: Event) {
         match event {
-            Event::Connected => {
-                self.connected = true;
-                self.wake_others();
-            }
+            Event::Connected => self.connected = true,
             Event::Lost(reason) => self.end(reason),
             Event::Refused(reason) => self.end(reason),
             Event::PathUp { access } => self.tell(access, true, String::new()),
@@ -75,12 +95,60 @@ impl Live {
             Event::Stream(event) => match event {
                 StreamEvent::Readable { id } => wake(self.readers.remove(&u64::from(id))),
                 StreamEvent::Writable { id } => wake(self.writers.remove(&u64::from(id))),
-                StreamEvent::Finished { id } | StreamEvent::Stopped { id, .. } => {
+                StreamEvent::Finished { id } => {
+                    self.leaving.remove(&u64::from(id));
                     wake(self.writers.remove(&u64::from(id)));
                     wake(self.finishers.remove(&u64::from(id)));
                 }
-                StreamEvent::Opened { .. } | StreamEvent::Available { .. } => self.wake_others(),
+                StreamEvent::Stopped { id, error_code } => {
+                    self.stopped(u64::from(id), error_code.into_inner());
+                }
+                StreamEvent::Opened { .. } => self.acceptors.wake(),
+                StreamEvent::Available { .. } => self.openers.wake(),
             },
+        }
+    }
+
+    /// Opens a channel of the lane, if there are not too many. Those of the device are even,
+    /// those of the proxy odd, as with streams of QUIC (RFC 9000 2.1).
+    pub(super) fn open(&mut self, lane: &Lane, server: bool) -> Option<u64> {
+        self.may_open(lane).then(|| {
+            let id = 2 * self.opened + u64::from(server);
+            self.opened += 1;
+            self.open.insert(id);
+            id
+        })
+    }
+
+    fn may_open(&mut self, lane: &Lane) -> bool {
+        if self.open.len() >= MAX_OPEN {
+            self.open.retain(|id| !lane.is_over(*id));
+        }
+        self.open.len() < MAX_OPEN
+    }
+
+    /// Whether a program writes a stream, or did: not one that nobody has accepted, which the
+    /// library must not be told to reset (it counts it as one less than there were).
+    pub(super) fn has_written(&self, id: u64) -> bool {
+        self.writing.contains_key(&id) || self.leaving.contains(&id)
+    }
+
+    /// The peer has stopped a stream, which is reset.
+    fn stopped(&mut self, id: u64, code: u64) {
+        self.leaving.remove(&id);
+        if let Some(stopped) = self.writing.get_mut(&id) {
+            *stopped = Some(code);
+        }
+        wake(self.writers.remove(&id));
+        wake(self.finishers.remove(&id));
+    }
+
+    /// Nobody writes a stream any more.
+    pub(super) fn leave_writing(&mut self, id: u64, connection: &mut Connection) {
+        self.writing.remove(&id);
+        self.finishers.remove(&id);
+        if self.writers.remove(&id).is_some() {
+            connection.block(false);
         }
     }
 
@@ -89,47 +157,81 @@ impl Live {
         let _ = self.events.send(PathChange { access, up, why });
     }
 
-    fn wake_others(&mut self) {
-        self.others.drain(..).for_each(Waker::wake);
-    }
-
     pub(super) fn end(&mut self, reason: impl Into<Ended>) {
         self.handle = None;
         self.ended.get_or_insert(reason.into());
         let writing = self.writers.drain().chain(self.finishers.drain());
         let all = self.readers.drain().chain(writing);
         all.for_each(|(_, w)| w.wake());
-        self.wake_others();
+        let waiting = [
+            &mut self.enders,
+            &mut self.openers,
+            &mut self.acceptors,
+            &mut self.listeners,
+        ];
+        waiting.into_iter().for_each(Waiters::wake);
     }
 
-    /// The datagram lane has no events: who waits on it is woken where there is
-    /// something to do.
+    /// The datagram lane has no events: who waits on it is woken where what it waits for is
+    /// there. On any other condition it would come back at once, have the task look again,
+    /// and so on for as long as that holds.
     pub(super) fn look(&mut self, connection: &mut Connection) {
         let server = connection.is_server();
         let Some(lane) = connection.lane() else {
             return;
         };
-        wake_those(&mut self.readers, |channel| lane.is_readable(channel));
-        if lane.backlog() < BACKLOG {
-            self.writers.drain().for_each(|(_, w)| w.wake());
+        for (channel, code) in lane.take_stops() {
+            self.stopped(channel, code);
         }
-        // Not those that are not done: they would come back here at once, for a round trip.
+        wake_those(&mut self.readers, |channel| lane.is_readable(channel));
+        if !self.writers.is_empty() {
+            let backlog = lane.backlog();
+            wake_those(&mut self.writers, |channel| {
+                room(lane, backlog, channel) != Some(0)
+            });
+        }
         wake_those(&mut self.finishers, |channel| lane.is_done(channel));
         let new = |c: &u64| (c & 1 == 1) != server && !self.accepted.contains(c);
-        if !self.others.is_empty() && (lane.has_message() || lane.channels().any(|c| new(&c))) {
-            self.wake_others();
+        if !self.acceptors.is_empty() && lane.channels().any(|c| new(&c)) {
+            self.acceptors.wake();
+        }
+        if lane.has_message() {
+            self.listeners.wake();
+        }
+        if !self.openers.is_empty() && self.may_open(lane) {
+            self.openers.wake();
+        }
+    }
+}
+
+/// Bytes that may be written to a channel of the lane now; none where it has ended.
+pub(super) fn lane_room(lane: &Lane, channel: u64) -> Option<u64> {
+    room(lane, lane.backlog(), channel)
+}
+
+fn room(lane: &Lane, backlog: u64, channel: u64) -> Option<u64> {
+    let room = lane.writable(channel)?;
+    let full = backlog >= BACKLOG || lane.unsent(channel) >= BACKLOG;
+    Some(if full { 0 } else { room })
+}
+
+/// Tasks that wait for one thing.
+#[derive(Default)]
+pub(super) struct Waiters(Vec<Waker>);
+
+impl Waiters {
+    pub(super) fn add(&mut self, waker: &Waker) {
+        if !self.0.iter().any(|w| w.will_wake(waker)) {
+            self.0.push(waker.clone());
         }
     }
 
-    /// Whether a writer has to wait.
-    pub(super) fn is_full(connection: &mut Connection) -> bool {
-        connection.lane().is_some_and(|l| l.backlog() >= BACKLOG)
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    pub(super) fn wait(&mut self, waker: &Waker) {
-        if !self.others.iter().any(|w| w.will_wake(waker)) {
-            self.others.push(waker.clone());
-        }
+    fn wake(&mut self) {
+        self.0.drain(..).for_each(Waker::wake);
     }
 }
 

@@ -4,6 +4,7 @@
 //! give [`Session`]s, with [`Stream`]s and messages. One task drives all sessions of an
 //! end; everything here needs a tokio runtime with I/O.
 
+mod aborted;
 mod core;
 mod device;
 mod driver;
@@ -11,14 +12,21 @@ mod ended;
 mod follow;
 mod live;
 mod proxy;
+mod read;
+#[cfg(test)]
+mod rehearsal;
 mod session;
 mod socket;
 mod stream;
 mod timer;
+mod write;
 
+pub use aborted::Aborted;
 pub use device::Device;
 pub use ended::Ended;
 pub use live::PathChange;
 pub use proxy::Proxy;
+pub use read::ReadHalf;
 pub use session::Session;
-pub use stream::{ReadHalf, Stream, WriteHalf};
+pub use stream::Stream;
+pub use write::WriteHalf;

@@ -13,7 +13,7 @@ use tokio::sync::broadcast;
 
 use super::core::{Core, Shared};
 use super::ended::Ended;
-use super::live::{Live, PathChange};
+use super::live::{Live, PathChange, Waiters};
 use super::stream::Stream;
 use crate::access::AccessChange;
 use crate::connection::PathInfo;
@@ -33,20 +33,33 @@ impl Drop for Hold {
 }
 
 impl Hold {
-    /// Does something with the connection, if it lasts.
+    /// Changes something about the connection, if it lasts.
     pub(super) fn with<T>(
         &self,
         f: impl FnOnce(&mut Live, &mut Connection) -> T,
     ) -> Result<T, Ended> {
+        self.ask(|live, connection| {
+            live.stir = true;
+            f(live, connection)
+        })
+    }
+
+    /// Does something with the connection, if it lasts; the task that drives it is woken where
+    /// that sets [`Live::stir`]. Who finds nothing to do and waits does not: the task would
+    /// look for nothing, and two that wake each other never rest.
+    pub(super) fn ask<T>(
+        &self,
+        f: impl FnOnce(&mut Live, &mut Connection) -> T,
+    ) -> Result<T, Ended> {
         let mut core = self.shared.lock();
-        match core.session(self.id) {
-            Some((live, connection)) => {
-                let done = f(live, connection);
-                core.stir();
-                Ok(done)
-            }
-            None => Err(ended(&core, self.id)),
+        let Some((live, connection)) = core.session(self.id) else {
+            return Err(ended(&core, self.id));
+        };
+        let done = f(live, connection);
+        if std::mem::take(&mut live.stir) {
+            core.stir();
         }
+        Ok(done)
     }
 }
 
@@ -77,7 +90,7 @@ impl Session {
     /// # Errors
     /// The session has ended.
     pub async fn open(&self) -> Result<Stream, Ended> {
-        poll_fn(|cx| self.poll_stream(cx, open)).await
+        poll_fn(|cx| self.poll_stream(cx, open, |live| &mut live.openers)).await
     }
 
     /// The next stream that the peer has opened.
@@ -85,18 +98,20 @@ impl Session {
     /// # Errors
     /// The session has ended.
     pub async fn accept(&self) -> Result<Stream, Ended> {
-        poll_fn(|cx| self.poll_stream(cx, accept)).await
+        poll_fn(|cx| self.poll_stream(cx, accept, |live| &mut live.acceptors)).await
     }
 
     fn poll_stream(
         &self,
         cx: &mut Context<'_>,
         take: fn(&mut Live, &mut Connection) -> Option<u64>,
+        waiters: fn(&mut Live) -> &mut Waiters,
     ) -> Poll<Result<Stream, Ended>> {
-        let taken = self.0.with(|live, connection| {
+        let taken = self.0.ask(|live, connection| {
             let id = take(live, connection);
-            if id.is_none() {
-                live.wait(cx.waker());
+            match id {
+                Some(_) => live.stir = true,
+                None => waiters(live).add(cx.waker()),
             }
             id
         });
@@ -127,11 +142,11 @@ impl Session {
     /// [`Error::NoMessages`] on the stream lane, [`Error::Ended`].
     pub async fn message(&self) -> Result<Bytes, Error> {
         poll_fn(|cx| {
-            let next = self.0.with(|live, c| match c.lane() {
+            let next = self.0.ask(|live, c| match c.lane() {
                 Some(lane) => {
                     let next = lane.next_message();
                     if next.is_none() {
-                        live.wait(cx.waker());
+                        live.listeners.add(cx.waker());
                     }
                     Ok(next)
                 }
@@ -222,27 +237,26 @@ impl Session {
 
     /// Waits for its end.
     pub async fn ended(&self) -> Ended {
-        poll_fn(|cx| match self.0.with(|live, _| live.wait(cx.waker())) {
-            Ok(()) => Poll::Pending,
-            Err(e) => Poll::Ready(e),
-        })
+        poll_fn(
+            |cx| match self.0.ask(|live, _| live.enders.add(cx.waker())) {
+                Ok(()) => Poll::Pending,
+                Err(e) => Poll::Ready(e),
+            },
+        )
         .await
     }
 
     /// Ends it now; the peer is told that it was on purpose. What was written and has not
     /// arrived is lost.
     pub fn close(&self) {
-        self.0.shared.lock().close(self.0.id);
+        self.0.shared.lock().close(self.0.id, Instant::now());
     }
 }
 
-/// Channels of the device are even, those of the proxy odd, as with streams of QUIC
-/// (RFC 9000 2.1).
 fn open(live: &mut Live, connection: &mut Connection) -> Option<u64> {
-    if connection.lane().is_some() {
-        let id = 2 * live.opened + u64::from(connection.is_server());
-        live.opened += 1;
-        return Some(id);
+    let server = connection.is_server();
+    if let Some(lane) = connection.lane() {
+        return live.open(lane, server);
     }
     connection.quic().streams().open(Dir::Bi).map(u64::from)
 }

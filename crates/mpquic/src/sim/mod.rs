@@ -8,7 +8,7 @@ mod backup;
 mod cells;
 mod draws;
 mod hostile;
-mod null;
+pub(crate) mod null;
 mod one_way;
 mod outages;
 mod packets;

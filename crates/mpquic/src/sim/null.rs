@@ -250,7 +250,7 @@ impl Session for Talk {
 
 /// The configuration of both sides.
 #[derive(Default)]
-pub(super) struct Null {
+pub(crate) struct Null {
     sessions: AtomicU32,
 }
 

@@ -100,6 +100,71 @@ fn our_own_channels_leave_little_behind() {
     assert!(t.lane.cost() < MB, "{}", t.lane.cost());
 }
 
+fn reset(channel: u64, size: u64) -> Frame {
+    let code = 1;
+    Frame::Reset {
+        channel,
+        code,
+        size,
+    }
+}
+
+#[test]
+fn resets_that_nobody_reads_are_few_and_those_that_are_leave_little_behind() {
+    let mut t = Target::new();
+    let why = flood(&mut t, 1000, |n| vec![reset(n, WINDOW)]);
+    assert!(refused(why).contains("more channels than it may"));
+    let mut t = Target::new();
+    for n in 0..200_000 {
+        send(&mut t, &[reset(3 * n, n % WINDOW)]).expect("one at a time");
+        assert_eq!(t.lane.end(3 * n), Some(End::Reset(1)));
+    }
+    assert!(t.lane.cost() < MB, "{}", t.lane.cost());
+}
+
+/// Each is answered with a reset, which the peer acknowledges or does not.
+#[test]
+fn stops_of_channels_that_were_never_opened_are_bounded() {
+    let stop = |channel| vec![Frame::Stop { channel, code: 1 }];
+    let mut t = Target::new();
+    let why = flood(&mut t, 100_000, |n| stop(3 * n));
+    assert!(refused(why).contains("unacknowledged"));
+    assert!(t.lane.cost() < 4 * MB, "{}", t.lane.cost());
+    let mut t = Target::new();
+    for n in 0..50_000 {
+        send(&mut t, &stop(3 * n)).expect("they are acknowledged");
+        send(&mut t, &stop(3 * n)).expect("once more changes nothing");
+        assert_eq!(t.lane.write_next(&[0], 1200, What::All, t.now).len(), 1);
+        let ack = Frame::Ack(Ack {
+            path: 0,
+            received: 0,
+            delay: 0,
+            ranges: vec![(n, n)],
+        });
+        send(&mut t, &[ack]).expect("it was sent");
+        assert!(t.lane.is_done(3 * n) && t.lane.writable(3 * n).is_none());
+    }
+    assert!(t.lane.cost() < MB, "{}", t.lane.cost());
+}
+
+/// This end wants nothing of what the peer opens, which goes on, or opens others.
+#[test]
+fn channels_that_were_stopped_keep_nothing_and_are_few() {
+    let mut t = Target::new();
+    t.lane.stop(1, 1);
+    let why = flood(&mut t, 1 << 20, |n| vec![stream(1, n * 1300, 1300, false)]);
+    assert!(refused(why).contains("more than it was given credit for"));
+    assert!(t.lane.cost() < MB, "{}", t.lane.cost());
+    let mut t = Target::new();
+    let why = (0..10_000).find_map(|n| {
+        let refused = send(&mut t, &[stream(2 * n, 5, 1300, false)]).err();
+        t.lane.stop(2 * n, 1);
+        refused
+    });
+    assert!(refused(why).contains("that were stopped"));
+    assert!(t.lane.cost() < 4 * MB, "{}", t.lane.cost());
+}
+
 #[test]
 fn messages_that_never_complete_are_given_up() {
     for total in [2, 60_000] {
