@@ -3,8 +3,11 @@
 //! and so cannot be misled by what was lost.
 
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use ipnet::IpNet;
 use netlink_packet_core::NetlinkBuffer;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use tokio::io::unix::AsyncFd;
@@ -30,6 +33,10 @@ const GROUPS: [u32; 7] = [
 ];
 // `RTM_NEWROUTE`, `RTM_DELROUTE`.
 const ROUTES: [u16; 2] = [24, 25];
+/// The length of `struct rtmsg`, behind which the attributes are.
+const ROUTE_HEADER: usize = 12;
+// `RTA_DST`.
+const DESTINATION: u16 = 1;
 /// What the kernel keeps for us until we read; more is lost, and that is told.
 const BUFFER: usize = 256 * 1024;
 
@@ -40,6 +47,25 @@ pub enum Heard {
     Change,
     /// More has changed than the kernel kept for us.
     Lost,
+}
+
+/// The hosts to which routes matter beside default routes; whoever has a clone may set them.
+#[derive(Clone, Debug, Default)]
+pub struct Hosts(Arc<Mutex<Vec<IpAddr>>>);
+
+impl Hosts {
+    /// Routes to these matter from now on, and to no others.
+    pub fn set(&self, hosts: &[IpAddr]) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if *all != hosts {
+            *all = hosts.to_vec();
+        }
+    }
+
+    fn any_in(&self, net: IpNet) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().any(|h| net.contains(h))
+    }
 }
 
 pub(crate) struct Inner(Socket);
@@ -55,6 +81,7 @@ impl AsRawFd for Inner {
 pub struct RouteEvents {
     socket: AsyncFd<Inner>,
     buffer: Vec<u8>,
+    hosts: Hosts,
 }
 
 impl std::fmt::Debug for RouteEvents {
@@ -92,7 +119,13 @@ impl RouteEvents {
         Ok(Self {
             socket: open().map_err(|e| Error::new(attempted, e))?,
             buffer: Vec::with_capacity(64 * 1024),
+            hosts: Hosts::default(),
         })
+    }
+
+    /// The hosts to which routes matter: none at first.
+    pub fn hosts(&self) -> Hosts {
+        self.hosts.clone()
     }
 
     /// Waits for a change, and takes what else has arrived until then.
@@ -110,7 +143,9 @@ impl RouteEvents {
             loop {
                 self.buffer.clear();
                 match ready.get_inner().0.recv(&mut self.buffer, 0) {
-                    Ok(_) if matters(&self.buffer) => heard = heard.or(Some(Heard::Change)),
+                    Ok(_) if matters(&self.buffer, &self.hosts) => {
+                        heard = heard.or(Some(Heard::Change))
+                    }
                     Ok(_) => {}
                     Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => heard = Some(Heard::Lost),
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -129,13 +164,12 @@ impl RouteEvents {
 }
 
 /// Whether a datagram tells of more than routes to single networks, of which a
-/// router may have many that come and go.
-fn matters(datagram: &[u8]) -> bool {
+/// router may have many that come and go; those to one of `hosts` matter.
+fn matters(datagram: &[u8], hosts: &Hosts) -> bool {
     let mut rest = datagram;
     while let Ok(message) = NetlinkBuffer::new_checked(rest) {
-        // The second byte of `struct rtmsg` is the length of the destination.
-        let single =
-            ROUTES.contains(&message.message_type()) && message.payload().get(1) != Some(&0);
+        let single = ROUTES.contains(&message.message_type())
+            && destination(message.payload()).is_some_and(|to| !hosts.any_in(to));
         if !single {
             return true;
         }
@@ -143,6 +177,23 @@ fn matters(datagram: &[u8]) -> bool {
         rest = rest.get(taken..).unwrap_or_default();
     }
     false
+}
+
+/// The network that a route leads to; none for a default route, or what cannot be read.
+fn destination(message: &[u8]) -> Option<IpNet> {
+    let length = *message.get(1).filter(|n| **n != 0)?;
+    let mut rest = message.get(ROUTE_HEADER..)?;
+    while let [a, b, c, d, ..] = *rest {
+        let size = usize::from(u16::from_ne_bytes([a, b]));
+        if u16::from_ne_bytes([c, d]) == DESTINATION {
+            let address = rest.get(4..size)?;
+            let v4 = <[u8; 4]>::try_from(address).map(|a| Ipv4Addr::from(a).into());
+            let v6 = <[u8; 16]>::try_from(address).map(|a| Ipv6Addr::from(a).into());
+            return IpNet::new(v4.or(v6).ok()?, length).ok();
+        }
+        rest = rest.get(size.max(4).next_multiple_of(4)..)?;
+    }
+    None
 }
 
 #[cfg(test)]
@@ -161,21 +212,40 @@ mod tests {
         b
     }
 
+    /// A route to 10.77.0.0/16, or a default route, as the kernel tells of it.
+    fn route(kind: u16, length: u8) -> Vec<u8> {
+        let mut payload = vec![2, length, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0];
+        // The table first, as the kernel has it.
+        payload.extend([8, 0, 15, 0, 254, 0, 0, 0]);
+        if length > 0 {
+            payload.extend([8, 0, 1, 0, 10, 77, 0, 0]);
+        }
+        message(kind, &payload)
+    }
+
     #[test]
-    fn only_default_routes_matter_of_routes() {
-        let network = message(24, &[2, 24, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0]);
-        let default = message(25, &[2, 0, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0]);
+    fn of_routes_those_to_everywhere_and_to_the_hosts_matter() {
+        let (network, default) = (route(24, 16), route(25, 0));
         let link = message(16, &[0; 16]);
-        assert!(!matters(&network) && matters(&default) && matters(&link));
+        let hosts = Hosts::default();
+        assert!(!matters(&network, &hosts) && matters(&default, &hosts) && matters(&link, &hosts));
         let both = [network.clone(), default].concat();
-        assert!(matters(&both));
-        assert!(!matters(&[network.clone(), network].concat()));
+        assert!(matters(&both, &hosts));
+        let twice = [network.clone(), network.clone()].concat();
+        assert!(!matters(&twice, &hosts));
+        hosts.set(&["10.78.0.1".parse().unwrap(), "fd77::1".parse().unwrap()]);
+        assert!(!matters(&twice, &hosts));
+        hosts.set(&["10.77.0.1".parse().unwrap()]);
+        assert!(matters(&network, &hosts));
+        hosts.set(&[]);
+        assert!(!matters(&network, &hosts));
     }
 
     proptest! {
         #[test]
         fn garbage_does_not_panic(b in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = matters(&b);
+            let _ = matters(&b, &Hosts::default());
+            let _ = matters(&message(24, &b), &Hosts::default());
         }
     }
 }

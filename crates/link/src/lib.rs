@@ -5,10 +5,11 @@
 
 pub mod events;
 mod links;
+pub mod preference;
 #[allow(unsafe_code)]
 mod ready;
 
-pub use events::{Heard, RouteEvents};
+pub use events::{Heard, Hosts, RouteEvents};
 pub use links::{Address, Interface, Links, handle};
 
 /// What was attempted, and what went wrong.

@@ -45,8 +45,11 @@ pub struct Address {
     pub prefix_len: u8,
     /// Of global scope (not link-local, not host-local).
     pub global: bool,
-    /// Not usable yet or any more: tentative, a duplicate, deprecated.
+    /// Not usable yet, or never: tentative, a duplicate.
     pub unusable: bool,
+    /// Its preferred lifetime is over: not for anything that begins, while there is another
+    /// (RFC 4862 5.5.4).
+    pub deprecated: bool,
     /// Made for privacy and soon replaced (RFC 8981).
     pub temporary: bool,
 }
@@ -55,6 +58,12 @@ impl Address {
     /// Whether `other` is in this address's prefix.
     pub fn reaches(&self, other: IpAddr) -> bool {
         IpNet::new(self.address, self.prefix_len).is_ok_and(|net| net.contains(&other))
+    }
+
+    /// Whether its prefix has more than itself.
+    pub fn reaches_more(&self) -> bool {
+        IpNet::new(self.address, self.prefix_len)
+            .is_ok_and(|net| net.prefix_len() < net.max_prefix_len())
     }
 }
 
@@ -149,7 +158,8 @@ fn address(m: &AddressMessage) -> Option<Address> {
         address,
         prefix_len: m.header.prefix_len,
         global: m.header.scope == AddressScope::Universe,
-        unusable: tentative || flags.intersects(AddressFlags::Deprecated | AddressFlags::Dadfailed),
+        unusable: tentative || flags.contains(AddressFlags::Dadfailed),
+        deprecated: flags.contains(AddressFlags::Deprecated),
         // The flag is called "secondary" in IPv4, where it means another thing.
         temporary: address.is_ipv6() && flags.contains(AddressFlags::Secondary),
     })
