@@ -67,6 +67,7 @@ mod tests {
             prefix_len: 24,
             global: true,
             unusable: false,
+            deprecated: false,
             temporary: false,
         };
         View {

@@ -6,13 +6,15 @@ mod settle;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod trials;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use braid_core::Time;
 use braid_core::api::{AccessState, Engine as Kind, EventKind, Role};
+use braid_link::Hosts;
 use braid_mptcp::diag::TcpSocket;
 use braid_mptcp::manage::demand::Demand;
 use braid_mptcp::manage::health::{Detector, Outcome};
@@ -60,6 +62,8 @@ pub(super) struct Manager {
     prober: Prober,
     knocker: Knocker,
     checker: Checker,
+    /// The addresses that are watched, with their interfaces.
+    probed: BTreeMap<IpAddr, String>,
     stripped: BTreeSet<IpAddr>,
     stripping: Stripping,
     view: View,
@@ -104,6 +108,7 @@ impl Manager {
             knocker: Knocker::new(prober.tells()),
             prober,
             checker,
+            probed: BTreeMap::new(),
             stripped: BTreeSet::new(),
             stripping: Stripping::default(),
             view: View::default(),
@@ -112,6 +117,11 @@ impl Manager {
             said: BTreeSet::new(),
         };
         Ok((manager, Heard { answers, verdicts }))
+    }
+
+    /// Tells whoever follows the changes of routes to which hosts they matter.
+    pub(super) fn watched_by(&mut self, hosts: Hosts) {
+        self.kernel.hosts = hosts;
     }
 
     /// The configuration in force.
@@ -146,7 +156,7 @@ impl Manager {
         if self.role == Role::Proxy {
             return Ok(vec![]);
         }
-        self.view = self.kernel.view().await?;
+        self.view = self.kernel.view(&self.config.proxy).await?;
         if !self.recovers() {
             for a in &self.settings.accesses {
                 let there = self.view.interfaces.iter();
@@ -239,10 +249,14 @@ impl Manager {
     pub(super) fn answer(&mut self, address: IpAddr, back: Back, at: Time) {
         match back {
             Back::Answer(number) => {
-                self.detector.answer(address, number, at);
+                if self.detector.answer(address, number, at).is_some() {
+                    self.answered(address, at);
+                }
             }
             Back::Tcp(number, rtt) => {
-                self.detector.accepted(address, number, rtt, at);
+                if self.detector.accepted(address, number, rtt, at).is_some() {
+                    self.answered(address, at);
+                }
             }
             Back::Refused => self.detector.refused(address, at),
         }
@@ -285,6 +299,7 @@ impl Manager {
             }
             if look {
                 self.demand.look(&samples::looks(sockets), t);
+                changed |= self.look_at_trials(sockets, t);
                 happened = self.look_for_stripping(sockets, t);
             }
         }
@@ -332,7 +347,7 @@ impl Manager {
         self.config = config;
         self.keep();
         if self.role == Role::Device {
-            self.view = self.kernel.view().await?;
+            self.view = self.kernel.view(&self.config.proxy).await?;
             self.settle(true).await?;
             if !self.recovers() {
                 let refused = self.memory.refused.iter();

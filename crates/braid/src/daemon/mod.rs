@@ -187,7 +187,8 @@ async fn serve_until(
         Kind::Tcp | Kind::Mpquic => None,
     };
     let engine = engine::Engine::set_up(&config, role, before::Before::beside(control))?;
-    let (manager, heard) = manager::Manager::new(role, file, config, control)?;
+    let (mut manager, heard) = manager::Manager::new(role, file, config, control)?;
+    manager.watched_by(changes.hosts());
     let state = Arc::new(State::new(role, manager, engine)?);
     let done = watched(&state, listener, changes, kernel_events, heard, stop).await;
     let back = state.manager.lock().await.take_back().await;

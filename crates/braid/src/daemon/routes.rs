@@ -6,7 +6,7 @@ use std::path::Path;
 
 use braid_mptcp::manage::View;
 use braid_mptcp::manage::memory::{Hop, Memory, Remembered};
-use braid_mptcp::manage::view::{DefaultRoute, PROTOCOL};
+use braid_mptcp::manage::view::Route;
 use serde::{Deserialize, Serialize};
 
 use super::kept_file::KeptFile;
@@ -18,8 +18,14 @@ struct KeptHop {
     interface: String,
     v4: bool,
     table: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    to: Option<IpAddr>,
     gateway: Option<IpAddr>,
+    #[serde(default)]
+    onlink: bool,
     metric: u32,
+    #[serde(default)]
+    addresses: Vec<IpAddr>,
 }
 
 impl From<&Remembered> for KeptHop {
@@ -28,8 +34,11 @@ impl From<&Remembered> for KeptHop {
             interface: r.interface.clone(),
             v4: r.v4,
             table: r.table,
+            to: r.to,
             gateway: r.hop.gateway,
+            onlink: r.hop.onlink,
             metric: r.hop.metric,
+            addresses: r.addresses.clone(),
         }
     }
 }
@@ -40,10 +49,13 @@ impl From<KeptHop> for Remembered {
             interface: l.interface,
             v4: l.v4,
             table: l.table,
+            to: l.to,
             hop: Hop {
                 gateway: l.gateway,
+                onlink: l.onlink,
                 metric: l.metric,
             },
+            addresses: l.addresses,
         }
     }
 }
@@ -85,11 +97,15 @@ impl Routes {
         let lost = |r: &Remembered| {
             let mut all = view.interfaces.iter();
             let interface = all.find(|i| i.name == r.interface);
-            let mut theirs = view.routes.iter().filter(|d| d.protocol != PROTOCOL);
+            let mut theirs = view.routes.iter().filter(|d| !d.is_ours());
             interface.is_some_and(|i| {
-                let there = |d: &DefaultRoute| {
+                let there = |d: &Route| {
                     let table = r.table.is_none_or(|t| d.table == t);
-                    d.ifindex == i.index && d.v4 == r.v4 && table
+                    let leads = match r.to {
+                        Some(to) => d.to.contains(&to),
+                        None => d.is_default() && d.is_v4() == r.v4,
+                    };
+                    d.ifindex == i.index && leads && table
                 };
                 !theirs.any(there)
             })
@@ -106,17 +122,26 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use braid_mptcp::manage::view::Interface;
+    use braid_mptcp::manage::view::{Interface, MAIN_TABLE, PROTOCOL, everywhere};
     use proptest::prelude::*;
 
     fn remembered() -> impl Strategy<Value = Remembered> {
-        let hop = (any::<Option<IpAddr>>(), any::<u32>());
-        ("[a-z]{1,15}", any::<bool>(), any::<Option<u32>>(), hop).prop_map(
-            |(interface, v4, table, (gateway, metric))| Remembered {
+        let hop = (any::<Option<IpAddr>>(), any::<bool>(), any::<u32>());
+        let hop = hop.prop_map(|(gateway, onlink, metric)| Hop {
+            gateway,
+            onlink,
+            metric,
+        });
+        let to = (any::<Option<IpAddr>>(), any::<Vec<IpAddr>>());
+        let table = any::<Option<u32>>();
+        ("[a-z]{1,15}", any::<bool>(), table, to, hop).prop_map(
+            |(interface, v4, table, (to, addresses), hop)| Remembered {
                 interface,
                 v4,
                 table,
-                hop: Hop { gateway, metric },
+                to: to.filter(|_| table.is_none()),
+                hop,
+                addresses,
             },
         )
     }
@@ -135,7 +160,8 @@ mod tests {
             std::mem::forget(routes);
             let (mut routes, again) = Routes::beside(&control);
             prop_assert_eq!(again.remembered(), memory.remembered());
-            let fits = |r: &Remembered| r.hop.gateway.is_none_or(|g| g.is_ipv4() == r.v4);
+            // IPv4 may lead by an IPv6 gateway, and not the other way round.
+            let fits = |r: &Remembered| r.hop.gateway.is_none_or(|g| r.v4 || g.is_ipv6());
             prop_assert!(again.remembered().iter().all(fits));
             routes.forget();
             drop(routes);
@@ -160,29 +186,27 @@ mod tests {
             name: "w".into(),
             ..Interface::default()
         };
-        let route = DefaultRoute {
-            table: 254,
-            v4: true,
-            ifindex: 4,
+        let route = Route {
             gateway: Some([192, 0, 2, 1].into()),
             metric: 600,
             protocol: 16,
+            ..Route::new(MAIN_TABLE, everywhere(true), 4)
         };
-        let with = |interfaces: &[Interface], routes: &[DefaultRoute]| View {
+        let with = |interfaces: &[Interface], routes: &[Route]| View {
             interfaces: interfaces.to_vec(),
             routes: routes.to_vec(),
             ..View::default()
         };
         let there = with(std::slice::from_ref(&wifi), std::slice::from_ref(&route));
         let down = with(std::slice::from_ref(&wifi), &[]);
-        let by_us = DefaultRoute {
+        let by_us = Route {
             protocol: PROTOCOL,
             ..route
         };
         let ours = with(std::slice::from_ref(&wifi), &[by_us]);
         let gone = with(&[], &[]);
         let (mut routes, mut memory) = Routes::beside(&control);
-        memory.learn(&there);
+        memory.learn(&there, &[]);
         for (view, stays) in [
             (&there, false),
             (&down, true),

@@ -9,6 +9,7 @@ use braid_mptcp::manage::demand::Look;
 use braid_mptcp::manage::health::Sample;
 use braid_mptcp::manage::missing::Paths;
 use braid_mptcp::manage::stripping::Handshake;
+use braid_mptcp::manage::trial::Attempt;
 use braid_mptcp::manage::unheard::Subflow;
 
 /// TCP states in which a subflow carries data or may get answers (RFC 9293):
@@ -18,6 +19,9 @@ const LIVE: [u8; 6] = [1, 4, 5, 8, 9, 11];
 /// Of those, the ones in which what is outstanding tells of the path: a subflow
 /// that was given up has its end outstanding for minutes.
 const OPEN: [u8; 2] = [1, 8];
+
+/// The TCP state in which a subflow waits for the answer to its SYN.
+const OPENING: u8 = 2;
 
 /// The subflows by their local address. Sockets count time in ticks (jiffies) up to the last
 /// one, which was `since_tick` ago: with it, looks at the same packet tell the same time.
@@ -103,10 +107,23 @@ pub(super) fn subflows(sockets: &[TcpSocket]) -> Vec<Subflow> {
     .collect()
 }
 
+/// The subflows that are open, and those that are being opened.
+pub(super) fn attempts(sockets: &[TcpSocket]) -> Vec<Attempt> {
+    let subflows = sockets.iter().filter(|s| s.ulp.is_some());
+    let counts = subflows.filter(|s| s.state == OPENING || OPEN.contains(&s.state));
+    counts
+        .map(|s| Attempt {
+            local: s.local.ip(),
+            remote: s.remote,
+            open: s.state != OPENING,
+            retransmissions: s.tcp.retransmits,
+        })
+        .collect()
+}
+
 /// Where the connections have subflows, or are opening them, by token. Left out
 /// are those that moved no data yet, and those that end: the kernel joins none to them.
 pub(super) fn paths(sockets: &[TcpSocket]) -> BTreeMap<u32, Paths> {
-    const OPENING: u8 = 2;
     let mut all: BTreeMap<u32, (Paths, bool)> = BTreeMap::new();
     for s in sockets {
         let (Some(token), Some(ulp)) = (s.token(), s.ulp) else {

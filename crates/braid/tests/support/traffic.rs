@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +14,7 @@ use braid_mptcp::pm::{Endpoint, PathManager};
 use braid_mptcp::socket;
 
 use super::daemon::Daemon;
-use super::world::{World, ask, eventually, fetch};
+use super::world::{Ns, World, ask, eventually, fetch};
 
 pub(crate) const DEVICE: &str = r#"proxy = "10.77.0.1"
 
@@ -173,4 +174,32 @@ pub(crate) fn runs_on(device: &Daemon, wanted: &[IpAddr]) {
         let used: BTreeSet<_> = subflows(device).iter().map(SocketAddr::ip).collect();
         (used == wanted).then_some(())
     });
+}
+
+/// Has a connection with a server at the proxy until it has subflows on all of `wanted`, and on
+/// no others.
+pub(crate) fn bonds(
+    (at_device, device): (&Ns, &Daemon),
+    proxy: &Ns,
+    at: SocketAddr,
+    wanted: &[IpAddr],
+) {
+    let listener = proxy.run(|| socket::listen(at, true, None).unwrap());
+    let server = proxy.spawn(move || {
+        let (mut s, _) = listener.accept().unwrap();
+        let mut byte = [0];
+        while s.read(&mut byte).is_ok_and(|n| n > 0) {
+            s.write_all(&[0; 1000]).unwrap();
+        }
+    });
+    let mut s: TcpStream = at_device.run(|| socket::connect(None, at, true, None).unwrap());
+    let wanted: BTreeSet<_> = wanted.iter().copied().collect();
+    eventually(&format!("subflows on {wanted:?}"), || {
+        s.write_all(&[0]).unwrap();
+        s.read_exact(&mut [0; 1000]).unwrap();
+        let on: BTreeSet<_> = subflows(device).iter().map(SocketAddr::ip).collect();
+        (on == wanted).then_some(())
+    });
+    drop(s);
+    server.join().unwrap();
 }

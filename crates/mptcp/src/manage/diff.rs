@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::plan::Plan;
-use super::view::{DefaultRoute, PROTOCOL, SourceRule, View};
+use super::view::{Route, Rule, View};
 use crate::pm::{Endpoint, EndpointFlags};
 
 /// One step.
@@ -13,13 +13,13 @@ pub enum Op {
     /// Delete an endpoint; its subflows end.
     DeleteEndpoint(Endpoint),
     /// Delete a rule of ours.
-    DeleteRule(SourceRule),
+    DeleteRule(Rule),
     /// Delete a route of ours.
-    DeleteRoute(DefaultRoute),
+    DeleteRoute(Route),
     /// Add a route.
-    AddRoute(DefaultRoute),
+    AddRoute(Route),
     /// Add a rule.
-    AddRule(SourceRule),
+    AddRule(Rule),
     /// Make an endpoint a backup, or a primary again.
     SetBackup(Endpoint, bool),
     /// Add an endpoint; connections join over it.
@@ -56,29 +56,24 @@ pub fn diff(view: &View, plan: &Plan) -> Vec<Op> {
             }
         }
     }
-    let ours = |r: &&SourceRule| r.is_ours();
-    for rule in view.rules.iter().filter(ours) {
+    for rule in view.rules.iter().filter(|r| r.is_ours()) {
         if !plan.rules.contains(rule) {
             ops.push(Op::DeleteRule(*rule));
         }
     }
-    let ours: Vec<_> = view
-        .routes
-        .iter()
-        .filter(|r| r.protocol == PROTOCOL)
-        .collect();
-    for &route in &ours {
-        if !plan.routes.contains(route) {
-            ops.push(Op::DeleteRoute(*route));
+    let ours: Vec<_> = view.routes.iter().filter(|r| r.is_ours()).collect();
+    for route in &ours {
+        if !plan.routes.iter().any(|r| r.is_like(route)) {
+            ops.push(Op::DeleteRoute(**route));
         }
     }
     for route in &plan.routes {
-        if !ours.contains(&route) {
+        if !ours.iter().any(|r| r.is_like(route)) {
             ops.push(Op::AddRoute(*route));
         }
     }
     for rule in &plan.rules {
-        if !view.rules.contains(rule) {
+        if !view.rules.iter().any(|r| r.is_like(rule)) {
             ops.push(Op::AddRule(*rule));
         }
     }
@@ -111,9 +106,7 @@ pub fn take_back(view: &View, plan: &Plan, used: &BTreeSet<IpAddr>) -> Vec<Op> {
         rules: kept(&view.rules, |r| {
             r.is_ours() && used.contains(&r.source.addr())
         }),
-        routes: kept(&view.routes, |r| {
-            r.protocol == PROTOCOL && used_by(r.ifindex)
-        }),
+        routes: kept(&view.routes, |r| r.is_ours() && used_by(r.ifindex)),
         ..Plan::default()
     };
     diff(view, &rest)

@@ -19,6 +19,7 @@ pub mod routing;
 pub mod rules;
 pub mod slow;
 pub mod stripping;
+pub mod trial;
 pub mod unheard;
 pub mod view;
 

@@ -1,5 +1,6 @@
 //! What is to be set for the accesses as things are.
 
+mod candidates;
 mod endpoints;
 mod state;
 
@@ -11,10 +12,11 @@ use braid_core::api::AccessState;
 
 use super::memory::Memory;
 use super::pattern::Pattern;
-use super::routing::{Lead, lead};
+use super::routing::{From, lead};
 use super::rules::{Verdict, choose};
-use super::view::{Address, DefaultRoute, Interface, SourceRule, View};
+use super::view::{Route, Rule, View};
 use crate::pm::{Endpoint, EndpointFlags};
+use candidates::{Known, candidates};
 use endpoints::endpoints;
 use state::state;
 
@@ -48,6 +50,13 @@ pub struct AccessSpec {
     pub priority: Option<u16>,
     /// Switched off by a request if not.
     pub enabled: bool,
+}
+
+impl AccessSpec {
+    /// Whether it takes no part while any other is active.
+    pub fn is_backup(&self) -> bool {
+        self.backup || self.excluded
+    }
 }
 
 /// What does not depend on the kernel.
@@ -91,6 +100,13 @@ pub struct Use {
     pub interface: String,
     /// Whether the routing leads out by the interface.
     pub routed: bool,
+    /// Why it does not; empty if it does.
+    pub lacks: String,
+    /// Nothing has come back on it yet, and it takes the place of one that is silent, or no
+    /// route leads out by it.
+    pub trial: bool,
+    /// There is a network of more than itself around it.
+    pub networked: bool,
     /// Whether an endpoint is wanted, or somebody else's is there.
     pub endpoint: bool,
 }
@@ -101,9 +117,9 @@ pub struct Plan {
     /// Endpoints, their ids left to the kernel.
     pub endpoints: Vec<Endpoint>,
     /// Our routes.
-    pub routes: Vec<DefaultRoute>,
+    pub routes: Vec<Route>,
     /// Our rules.
-    pub rules: Vec<SourceRule>,
+    pub rules: Vec<Rule>,
     /// Ids of endpoints in the view that are ours to change.
     pub owned: BTreeSet<u8>,
     /// Numbers of the accesses that wait for others of lower priority to go.
@@ -114,6 +130,8 @@ pub struct Plan {
     pub doubles: Vec<(usize, String)>,
     /// State and reason of each access.
     pub accesses: Vec<(AccessState, String)>,
+    /// What is unfortunate about the routing of an access that is used.
+    pub notes: Vec<(usize, String)>,
     /// Interfaces left out, with the reason.
     pub ignored: Vec<(String, String)>,
 }
@@ -151,7 +169,7 @@ pub fn plan(
     let verdicts = choose(settings, view);
     let mut plan = Plan::default();
     let mut serving = BTreeSet::new();
-    let mut candidates = Vec::new();
+    let mut all = Vec::new();
     for (interface, verdict) in view.interfaces.iter().zip(&verdicts) {
         match verdict {
             Verdict::Out { why, .. } => {
@@ -162,34 +180,57 @@ pub fn plan(
             Verdict::Serves(access) => {
                 serving.insert(interface.index);
                 if interface.up && interface.carrier && settings.accesses[*access].enabled {
-                    let chosen = addresses(settings, *access, view, interface);
-                    candidates.extend(chosen.map(|(rank, a)| (rank, *access, interface, a)));
+                    let known = Known {
+                        settings,
+                        view,
+                        memory,
+                        conditions,
+                    };
+                    all.extend(candidates(known, *access, interface));
                 }
             }
         }
     }
-    // Every access gets one before any gets two.
-    candidates.sort_by_key(|(rank, access, interface, _)| (*rank, *access, interface.index));
-    for (_, access, interface, address) in candidates {
+    // Every access gets one before any gets two; of interfaces with one address, one that was
+    // not found to lead nowhere, else the one that was tried the longest ago.
+    all.sort_by_key(|c| {
+        let doubled = all_with(view, c.address.address) > 1;
+        let failed = memory.trials.failed(&c.interface.name, c.address.address);
+        (
+            c.rank,
+            failed.filter(|_| doubled),
+            c.access,
+            c.interface.index,
+        )
+    });
+    for c in all {
+        let (access, interface, address) = (c.access, c.interface, c.address);
         if plan.is_double(settings, access, &interface.name, address.address) {
             continue;
         }
-        let lead = lead(view, memory, interface, address);
-        let near = settings.proxy.iter().any(|p| address.reaches(*p));
-        match lead {
-            Lead::Restored(route) => plan.routes.push(route),
-            Lead::Ours(rule, route) => {
-                plan.rules.push(rule);
-                plan.routes.push(route);
-            }
-            Lead::Theirs | Lead::Nothing => {}
+        let peers = &settings.proxy;
+        let from = From {
+            interface,
+            address,
+            peers,
+        };
+        let lead = lead(view, memory, from);
+        // What cannot be used is not to be in the way of an interface with the same address.
+        if lead.lacks.is_none() || all_with(view, address.address) == 1 {
+            plan.rules.extend(lead.rules);
+            plan.routes.extend(lead.routes);
         }
+        plan.notes.extend(lead.note.map(|n| (access, n)));
+        let heard = memory.trials.heard(&interface.name, address.address);
         plan.uses.push(Use {
             access,
             address: address.address,
             ifindex: interface.index,
             interface: interface.name.clone(),
-            routed: near || lead != Lead::Nothing,
+            routed: lead.lacks.is_none(),
+            trial: c.trial || lead.lacks.is_some() && !heard,
+            networked: address.reaches_more(),
+            lacks: lead.lacks.unwrap_or_default(),
             endpoint: false,
         });
     }
@@ -217,9 +258,16 @@ pub fn plan_once(settings: &Settings, view: &View, memory: &Memory) -> Plan {
         serving.insert(interface.index);
         let addresses: Vec<IpAddr> = match settings.accesses[*access].address {
             Some(pinned) => vec![pinned],
-            None => addresses(settings, *access, view, interface)
-                .map(|(_, a)| a.address)
-                .collect(),
+            None => {
+                let known = Known {
+                    settings,
+                    view,
+                    memory,
+                    conditions: &BTreeMap::new(),
+                };
+                let all = candidates(known, *access, interface);
+                all.iter().map(|c| c.address.address).collect()
+            }
         };
         if settings.accesses[*access].enabled {
             uses.extend(addresses.into_iter().map(|address| Use {
@@ -228,6 +276,9 @@ pub fn plan_once(settings: &Settings, view: &View, memory: &Memory) -> Plan {
                 ifindex: interface.index,
                 interface: interface.name.clone(),
                 routed: true,
+                lacks: String::new(),
+                trial: false,
+                networked: true,
                 endpoint: false,
             }));
         }
@@ -247,33 +298,10 @@ pub fn plan_once(settings: &Settings, view: &View, memory: &Memory) -> Plan {
     plan
 }
 
-/// The addresses of an interface that may serve an access, with their rank on
-/// it: IPv4 and IPv6 take turns.
-fn addresses<'a>(
-    settings: &'a Settings,
-    access: usize,
-    view: &'a View,
-    interface: &'a Interface,
-) -> impl Iterator<Item = (usize, &'a Address)> {
-    let pinned = settings.accesses[access].address;
-    let own = settings.accesses[access].max_addresses;
-    let of = move |v4: bool| {
-        view.addresses
-            .iter()
-            .filter(move |a| a.ifindex == interface.index && a.address.is_ipv4() == v4)
-            .filter(|a| a.global && !a.unusable && !a.temporary)
-            .filter(move |a| pinned.is_none_or(|p| p == a.address))
-            .enumerate()
-    };
-    let mut all: Vec<_> = of(true)
-        .map(|(i, a)| (2 * i, a))
-        .chain(of(false).map(|(i, a)| (2 * i + 1, a)))
-        .collect();
-    all.sort_by_key(|(i, _)| *i);
-    all.into_iter()
-        .enumerate()
-        .map(|(rank, (_, a))| (rank, a))
-        .take(own.unwrap_or(settings.max_addresses).max(1))
+/// How many interfaces have an address.
+fn all_with(view: &View, address: IpAddr) -> usize {
+    let with = view.addresses.iter().filter(|a| a.address == address);
+    with.map(|a| a.ifindex).collect::<BTreeSet<_>>().len()
 }
 
 /// An endpoint is ours if we made it, or if it is what we would make, on an

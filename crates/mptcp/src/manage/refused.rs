@@ -44,7 +44,7 @@ impl Refusal {
     fn is_needed_by(&self, ifindex: Option<u32>, address: IpAddr) -> bool {
         match &self.op {
             Op::AddRoute(r) | Op::DeleteRoute(r) => {
-                r.v4 == address.is_ipv4() && ifindex.is_none_or(|i| i == r.ifindex)
+                r.is_v4() == address.is_ipv4() && ifindex.is_none_or(|i| i == r.ifindex)
             }
             Op::AddRule(r) | Op::DeleteRule(r) => r.source.contains(&address),
             Op::DeleteEndpoint(e) => e.address == address,
@@ -125,7 +125,7 @@ impl Refused {
 #[cfg(test)]
 mod tests {
     use super::super::view::{
-        Address, DefaultRoute, FIRST_TABLE, PROTOCOL, RULE_PRIORITY, SourceRule,
+        Address, FIRST_TABLE, PROTOCOL, RULE_PRIORITY, Route, Rule, everywhere,
     };
     use super::*;
     use crate::pm::EndpointFlags;
@@ -139,23 +139,18 @@ mod tests {
         Op::AddEndpoint(Endpoint::new(address(k), Some(k.into()), flags))
     }
 
-    fn route(k: u8) -> DefaultRoute {
-        DefaultRoute {
-            table: FIRST_TABLE + u32::from(k),
-            v4: true,
-            ifindex: k.into(),
-            gateway: None,
+    fn route(k: u8) -> Route {
+        Route {
             metric: 1,
             protocol: PROTOCOL,
+            ..Route::new(FIRST_TABLE + u32::from(k), everywhere(true), k.into())
         }
     }
 
-    fn rule(k: u8) -> SourceRule {
-        SourceRule {
-            priority: RULE_PRIORITY,
-            source: address(k).into(),
-            table: FIRST_TABLE + u32::from(k),
+    fn rule(k: u8) -> Rule {
+        Rule {
             protocol: PROTOCOL,
+            ..Rule::new(RULE_PRIORITY, address(k).into(), FIRST_TABLE + u32::from(k))
         }
     }
 
@@ -167,6 +162,7 @@ mod tests {
             prefix_len: 24,
             global: true,
             unusable: false,
+            deprecated: false,
             temporary: false,
         };
         let view = View {

@@ -137,12 +137,13 @@ fn out_by_rule(i: &Interface, view: &View) -> Option<String> {
     let tethered = ["rndis*", "usb*"]
         .iter()
         .any(|n| glob(n.as_bytes(), i.name.as_bytes()));
-    let has_default = view
+    let leads = view
         .routes
         .iter()
         .any(|r| r.ifindex == i.index && r.table == MAIN_TABLE);
-    if tethered && !has_default && i.up {
-        return Some("looks like tethering: no default route leads out by it".into());
+    if tethered && !leads && i.up {
+        let why = "looks like tethering: no default route leads out by it, nor one to the proxy";
+        return Some(why.into());
     }
     None
 }
@@ -150,7 +151,7 @@ fn out_by_rule(i: &Interface, view: &View) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::plan::testing::{access, settings};
-    use super::super::view::DefaultRoute;
+    use super::super::view::{Route, everywhere};
     use super::*;
     use proptest::prelude::*;
 
@@ -211,14 +212,7 @@ mod tests {
         let s = settings(vec![access("any", "*")]);
         let view = View {
             interfaces: vec![interface(4, "usb0", "")],
-            routes: vec![DefaultRoute {
-                table: MAIN_TABLE,
-                v4: true,
-                ifindex: 4,
-                gateway: None,
-                metric: 0,
-                protocol: 16,
-            }],
+            routes: vec![Route::new(MAIN_TABLE, everywhere(true), 4)],
             ..View::default()
         };
         assert_eq!(choose(&s, &view), [Verdict::Serves(0)]);

@@ -7,6 +7,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod change;
+pub(crate) mod home;
 pub(crate) mod middlebox;
 pub(crate) mod mptcp;
 
@@ -27,7 +28,7 @@ use rtnetlink::{Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 pub(crate) struct Ns(File);
 
 impl Ns {
-    fn new() -> std::io::Result<Self> {
+    pub(crate) fn new() -> std::io::Result<Self> {
         std::thread::spawn(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
             // A new IPv6 address is used at once instead of after a second.
@@ -250,7 +251,7 @@ fn join(device: &Ns, proxy: &Ns, k: u8) {
 }
 
 /// Lays a wire between two interfaces, which it makes.
-fn wire((one, here): (&Ns, &str), (other, there): (&Ns, &str)) {
+pub(crate) fn wire((one, here): (&Ns, &str), (other, there): (&Ns, &str)) {
     let other_fd = other.0.as_raw_fd();
     one.with_netlink(async |h| {
         let veth = LinkVeth::new(here, there).build();

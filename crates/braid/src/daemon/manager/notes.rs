@@ -39,7 +39,8 @@ impl Manager {
         let mut servers: Vec<SocketAddr> = addresses.iter().flat_map(of).collect();
         servers.sort_unstable();
         servers.dedup();
-        let mut notes = Vec::new();
+        let routing = self.plan.notes.iter().filter(|(access, _)| *access == i);
+        let mut notes: Vec<String> = routing.map(|(_, note)| note.clone()).collect();
         if !servers.is_empty() {
             notes.push(removed(&servers));
         }

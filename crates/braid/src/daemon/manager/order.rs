@@ -25,7 +25,7 @@ impl Manager {
         change: AccessChange,
     ) -> Result<bool, DaemonError> {
         self.changeable()?;
-        self.view = self.kernel.view().await?;
+        self.view = self.kernel.view(&self.config.proxy).await?;
         let before = self.settings.accesses.clone();
         let access = &mut self.settings.accesses[i];
         access.backup = change.backup.unwrap_or(access.backup);

@@ -1,7 +1,7 @@
 //! Plans, takes the steps, and stands by what was refused: it is tried again, said, and not
 //! kept where a request brought it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(super) const RETRY: Duration = Duration::from_secs(1);
 impl Manager {
     /// Plans for the view, and takes the steps if `apply`.
     pub(super) async fn settle(&mut self, apply: bool) -> Result<(), DaemonError> {
-        self.memory.learn(&self.view);
+        self.memory.learn(&self.view, &self.config.proxy);
         if self.recovers() {
             self.routes.keep(&self.memory);
         }
@@ -34,7 +34,7 @@ impl Manager {
             self.memory.refused = self.take(&ops).await;
             self.expect(&ops);
             if !ops.is_empty() {
-                self.view = self.kernel.view().await?;
+                self.view = self.kernel.view(&self.config.proxy).await?;
             }
             if self.memory.refused != before {
                 self.make_way().await?;
@@ -52,7 +52,11 @@ impl Manager {
             let (to, port) = (&self.config.proxy, self.config.probe.port);
             self.prober.serve(&asked, to, port);
             self.checker.serve(&asked, to, port);
-            let addresses = probed.into_keys().collect();
+            let moved = self.moved(&probed);
+            let mut addresses: BTreeSet<_> = probed.into_keys().collect();
+            addresses.retain(|a| !moved.contains(a));
+            self.detector.watch(&addresses, Time::from_nanos(now()));
+            addresses.extend(moved);
             self.detector.watch(&addresses, Time::from_nanos(now()));
             self.stripped.retain(|a| addresses.contains(a));
         }
@@ -85,7 +89,7 @@ impl Manager {
             let refused = self.take(&ops).await;
             self.memory.refused.extend(refused);
             self.expect(&ops);
-            self.view = self.kernel.view().await?;
+            self.view = self.kernel.view(&self.config.proxy).await?;
         }
         Ok(())
     }
@@ -167,7 +171,7 @@ impl Manager {
     pub(super) async fn look_and_settle(&mut self, apply: bool) -> Result<View, DaemonError> {
         let from = Time::from_nanos(now());
         let done = async {
-            let view = self.kernel.view().await?;
+            let view = self.kernel.view(&self.config.proxy).await?;
             let before = std::mem::replace(&mut self.view, view);
             self.settle(apply).await.map(|()| before)
         }

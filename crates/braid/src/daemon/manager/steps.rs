@@ -1,6 +1,7 @@
 //! Takes steps at the kernel.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use braid_core::Time;
 use braid_mptcp::buffers::Wide;
@@ -46,7 +47,10 @@ impl Manager {
 
     /// Opens subflows again that ended while their connection and access live.
     pub(super) async fn open_again(&mut self, connections: &BTreeMap<u32, Paths>, t: Time) {
-        let endpoints = self.own_endpoints();
+        let mut endpoints = self.own_endpoints();
+        // Where no route leads, the kernel cannot be asked for more than it does by itself.
+        let leads = |a: IpAddr| self.plan.uses.iter().any(|u| u.address == a && u.routed);
+        endpoints.retain(|e| leads(e.address));
         let addresses = endpoints.iter().map(|e| e.address).collect();
         let missing = self.missing.check(&addresses, connections, t);
         let of = endpoints.iter().filter(|e| missing.contains(&e.address));
@@ -110,7 +114,7 @@ impl Manager {
             self.routes.forget();
             return Ok(());
         }
-        let view = self.kernel.view().await?;
+        let view = self.kernel.view(&self.config.proxy).await?;
         self.routes.end(&self.memory, &view);
         let all = Plan {
             owned: self.planned(&view).owned,

@@ -18,7 +18,7 @@ use super::*;
 use model::*;
 
 fn converge(s: &Settings, view: &mut View, memory: &mut Memory, c: &Conditions) -> Plan {
-    memory.learn(view);
+    memory.learn(view, &s.proxy);
     let p = plan(s, view, memory, c);
     for op in diff(view, &p) {
         apply(view, &op);
@@ -89,12 +89,8 @@ fn build(w: &World) -> (Settings, View, Conditions) {
         a.priority = w.priority[i];
         s.accesses.push(a);
         if w.adopted[i] {
-            view.rules.push(SourceRule {
-                priority: 1000,
-                source: IpNet::from(v4(k)),
-                table: 1000 + u32::from(k),
-                protocol: 3,
-            });
+            let table = 1000 + u32::from(k);
+            view.rules.push(Rule::new(1000, IpNet::from(v4(k)), table));
             view.routes
                 .push(default_route(k, true, 1000 + u32::from(k), 1));
         }
@@ -190,9 +186,9 @@ proptest! {
         for u in p.uses.iter().filter(on_used) {
             let of = |e: &&Endpoint| e.address == u.address;
             prop_assert!(all.endpoints.iter().filter(of).eq(view.endpoints.iter().filter(of)));
-            let of = |r: &&SourceRule| r.source.addr() == u.address;
+            let of = |r: &&Rule| r.source.addr() == u.address;
             prop_assert!(all.rules.iter().filter(of).eq(view.rules.iter().filter(of)));
-            let of = |r: &&DefaultRoute| r.ifindex == u.ifindex;
+            let of = |r: &&Route| r.ifindex == u.ifindex;
             prop_assert!(all.routes.iter().filter(of).eq(view.routes.iter().filter(of)));
         }
         for op in take_back(&view.clone(), &p, &BTreeSet::new()) {
@@ -265,12 +261,7 @@ proptest! {
 #[test]
 fn rules_that_lead_out_by_the_interface_are_left() {
     let mut view = device(2);
-    view.rules.push(SourceRule {
-        priority: 1000,
-        source: IpNet::from(v4(1)),
-        table: 101,
-        protocol: 3,
-    });
+    view.rules.push(Rule::new(1000, IpNet::from(v4(1)), 101));
     view.routes.push(default_route(1, true, 101, 0));
     let s = settings(vec![access("a", "d*")]);
     let mut memory = Memory::default();
@@ -282,7 +273,7 @@ fn rules_that_lead_out_by_the_interface_are_left() {
     take_down(&mut view, 1);
     converge(&s, &mut view, &mut memory, &Conditions::new());
     view.interfaces[0].up = true;
-    memory.learn(&view);
+    memory.learn(&view, &s.proxy);
     let ops = diff(&view, &plan(&s, &view, &memory, &Conditions::new()));
     let route = ops
         .iter()
@@ -357,12 +348,8 @@ fn rules_that_lead_elsewhere_are_preceded_or_respected() {
     ] {
         let mut view = device(2);
         view.addresses.retain(|a| a.address.is_ipv4());
-        view.rules.push(SourceRule {
-            priority,
-            source: "10.0.0.0/8".parse().unwrap(),
-            table: 100,
-            protocol: 3,
-        });
+        let net = "10.0.0.0/8".parse().unwrap();
+        view.rules.push(Rule::new(priority, net, 100));
         view.routes.push(default_route(2, true, 100, 0));
         let p = converge(&s, &mut view, &mut Memory::default(), &Conditions::new());
         assert_eq!(p.accesses[0].0, state, "{:?}", p.accesses);

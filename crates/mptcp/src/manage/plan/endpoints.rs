@@ -30,7 +30,7 @@ pub(super) fn endpoints(
         .uses
         .iter()
         .filter(may)
-        .any(|u| silent_since(u).is_none() && !refused(u));
+        .any(|u| silent_since(u).is_none() && !u.trial && !refused(u));
     let last = match alive {
         true => None,
         false => plan
@@ -67,12 +67,24 @@ pub(super) fn endpoints(
         u.endpoint = true;
         ours.push((u.access, Endpoint::new(u.address, Some(u.ifindex), base)));
     }
+    // What servers announce may be in a network that leads nowhere else, and the kernel joins
+    // there in the moment in which it hears of it, or never. With room that nobody else wants.
+    let bare = |u: &&mut Use| !u.routed && u.networked && settings.mesh == Mesh::Full;
+    for u in plan.uses.iter_mut().filter(bare).take(room) {
+        if theirs.iter().all(|e| e.address != u.address) {
+            u.endpoint = true;
+            ours.push((u.access, Endpoint::new(u.address, Some(u.ifindex), base)));
+        }
+    }
     let candidate = |(i, a): (usize, &AccessSpec)| {
         let carries = |u: &&Use| u.access == i && u.endpoint;
-        let alive = |u: &Use| (silent_since(u).is_none() || last == Some(u.address)) && !refused(u);
+        let alive = |u: &Use| {
+            let lives = silent_since(u).is_none() && !u.trial;
+            (lives || last == Some(u.address)) && !refused(u)
+        };
         Candidate {
             priority: a.priority,
-            usable: !a.backup && !a.excluded && plan.uses.iter().filter(carries).any(alive),
+            usable: !a.is_backup() && plan.uses.iter().filter(carries).any(alive),
         }
     };
     let all: Vec<_> = settings
@@ -85,7 +97,7 @@ pub(super) fn endpoints(
     plan.standby = waits.filter(|(_, w)| *w).map(|(i, _)| i).collect();
     for (access, mut endpoint) in ours {
         let a = &settings.accesses[access];
-        let backup = a.backup || a.excluded || plan.standby.contains(&access);
+        let backup = a.is_backup() || plan.standby.contains(&access);
         endpoint.flags.set(EndpointFlags::BACKUP, backup);
         plan.endpoints.push(endpoint);
     }

@@ -68,11 +68,17 @@ pub(super) fn state(
     }
     let routed: Vec<_> = uses.iter().filter(|u| u.routed).collect();
     if routed.is_empty() {
-        let what = format!(
-            "no default route leads out by {}: it waits for DHCP or a router advertisement",
-            up.name
-        );
-        return (AccessState::NoAddress, what);
+        let lacks = &uses[0].lacks;
+        let tried: Vec<_> = uses.iter().filter(|u| u.endpoint).collect();
+        if tried.iter().any(|u| !u.trial) && !plan.standby.contains(&i) && !access.is_backup() {
+            let why = format!("used to addresses that servers announce: {lacks}");
+            return (AccessState::Active, why);
+        }
+        let why = match tried.is_empty() {
+            true => lacks.clone(),
+            false => format!("{lacks}; it is tried to addresses that servers announce"),
+        };
+        return (AccessState::NoAddress, why);
     }
     let refusal = |u: &&Use| memory.refused.of(u.ifindex, u.address);
     let refused = routed.iter().find_map(|u| refusal(u));
@@ -80,10 +86,16 @@ pub(super) fn state(
     if let (true, Some(r)) = (taken.is_empty(), refused) {
         return refused_by_kernel(r);
     }
-    let condition = |u: &&&&Use| conditions.get(&u.address);
-    let bad: Vec<_> = taken.iter().filter_map(condition).collect();
-    if bad.len() == taken.len() {
-        let kept = match taken.iter().any(|u| u.endpoint) {
+    let bad: Vec<_> = taken
+        .iter()
+        .filter_map(|u| conditions.get(&u.address))
+        .collect();
+    // What takes the place of one that is silent may be as dead.
+    let untried = taken
+        .iter()
+        .filter(|u| u.trial && !conditions.contains_key(&u.address));
+    if !bad.is_empty() && bad.len() + untried.count() == taken.len() {
+        let kept = match taken.iter().any(|u| u.endpoint && !u.trial) {
             true => "; it is kept because no other access is left",
             false => "",
         };

@@ -23,7 +23,7 @@ pub(super) fn apply(view: &mut View, op: &Op) {
             let i = view
                 .routes
                 .iter()
-                .any(|r| Some(r.ifindex) == e.ifindex && r.v4 == e.address.is_ipv4());
+                .any(|r| Some(r.ifindex) == e.ifindex && r.is_v4() == e.address.is_ipv4());
             assert!(i, "no route for {e}");
             let last = view.endpoints.iter().map(|x| x.id).max();
             view.endpoints.push(Endpoint {
@@ -40,15 +40,18 @@ pub(super) fn apply(view: &mut View, op: &Op) {
             view.rules.remove(at);
         }
         Op::AddRule(r) => {
-            assert!(!view.rules.contains(r));
-            view.rules.push(*r);
+            assert!(!view.rules.iter().any(|x| x.is_like(r)));
+            // After those of the same priority.
+            let after = |x: &Rule| x.priority <= r.priority;
+            let at = view.rules.iter().rposition(after).map_or(0, |i| i + 1);
+            view.rules.insert(at, *r);
         }
         Op::DeleteRoute(r) => {
             let at = view.routes.iter().position(|x| x == r).expect("a route");
             view.routes.remove(at);
         }
         Op::AddRoute(r) => {
-            let same = |x: &DefaultRoute| (x.table, x.v4, x.metric) == (r.table, r.v4, r.metric);
+            let same = |x: &Route| (x.table, x.to, x.metric) == (r.table, r.to, r.metric);
             assert!(!view.routes.iter().any(same), "a route like {r:?} exists");
             view.routes.push(*r);
         }
@@ -70,28 +73,31 @@ pub(super) fn address(k: u8, address: IpAddr) -> Address {
         prefix_len: if address.is_ipv4() { 24 } else { 64 },
         global: true,
         unusable: false,
+        deprecated: false,
         temporary: false,
     }
 }
 
-pub(super) fn default_route(k: u8, v4: bool, table: u32, metric: u32) -> DefaultRoute {
+pub(super) fn default_route(k: u8, v4: bool, table: u32, metric: u32) -> Route {
     let gateway: IpAddr = match v4 {
         true => Ipv4Addr::new(10, 77, k, 1).into(),
         false => Ipv6Addr::new(0xfd77, 0, u16::from(k), 0, 0, 0, 0, 1).into(),
     };
-    DefaultRoute {
-        table,
-        v4,
-        ifindex: k.into(),
+    Route {
         gateway: Some(gateway),
         metric,
         protocol: 16,
+        ..Route::new(table, everywhere(v4), k.into())
     }
 }
 
 /// A device with `n` interfaces `d1`.. that a DHCP client has set up.
 pub(super) fn device(n: u8) -> View {
-    let mut view = View::default();
+    let main = |v4| Rule::new(MAIN_PRIORITY, everywhere(v4), MAIN_TABLE);
+    let mut view = View {
+        rules: vec![main(true), main(false)],
+        ..View::default()
+    };
     for k in 1..=n {
         view.interfaces.push(Interface {
             index: k.into(),

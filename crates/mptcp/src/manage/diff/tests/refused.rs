@@ -25,7 +25,7 @@ fn take(view: &mut View, memory: &mut Memory, p: &Plan, refuses: &dyn Fn(&Op) ->
 /// Whether the use needs this step, by what the kernel does with packets from its address.
 fn own(op: &Op, u: &Use) -> bool {
     match op {
-        Op::AddRoute(r) => (r.ifindex, r.v4) == (u.ifindex, u.address.is_ipv4()),
+        Op::AddRoute(r) => (r.ifindex, r.is_v4()) == (u.ifindex, u.address.is_ipv4()),
         Op::AddRule(r) => r.source == IpNet::from(u.address),
         Op::AddEndpoint(e) => e.address == u.address,
         _ => false,
@@ -52,7 +52,7 @@ proptest! {
         let (s, mut view, _) = build(&w);
         view.endpoints.clear();
         let mut memory = Memory::default();
-        memory.learn(&view);
+        memory.learn(&view, &s.proxy);
         let none = Conditions::new();
         let p = plan(&s, &view, &memory, &none);
         let all: Vec<_> = diff(&view, &p).into_iter().filter(adds).collect();
@@ -103,7 +103,7 @@ fn others_take_the_place_of_an_access_that_was_refused() {
         a.priority = Some(priority);
     }
     let mut memory = Memory::default();
-    memory.learn(&view);
+    memory.learn(&view, &s.proxy);
     let states = |p: &Plan| -> Vec<AccessState> { p.accesses.iter().map(|(s, _)| *s).collect() };
     let none = Conditions::new();
     let p = plan(&s, &view, &memory, &none);

@@ -1,0 +1,111 @@
+//! Which addresses of an interface are used, and in which order.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use braid_link::preference::{self, Towards};
+
+use super::super::memory::Memory;
+use super::super::routing::{live, live_default};
+use super::super::view::{Address, Interface, View};
+use super::{Condition, Settings};
+
+/// What the choice goes by.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) view: &'a View,
+    pub(super) memory: &'a Memory,
+    pub(super) conditions: &'a BTreeMap<IpAddr, Condition>,
+}
+
+/// An address that may serve an access.
+pub(super) struct Candidate<'a> {
+    /// Its place among those of the interface.
+    pub(super) rank: usize,
+    pub(super) access: usize,
+    pub(super) interface: &'a Interface,
+    pub(super) address: &'a Address,
+    /// It takes the place of one that is silent, and nothing has come back on it yet.
+    pub(super) trial: bool,
+}
+
+/// The addresses of an interface that may serve an access: IPv4 and IPv6 take turns, the
+/// preferred one of each first. One that is silent stays, as it may come back, and gives its
+/// place to the next.
+pub(super) fn candidates<'a>(
+    known: Known<'a>,
+    access: usize,
+    interface: &'a Interface,
+) -> Vec<Candidate<'a>> {
+    let own = known.settings.accesses[access].max_addresses;
+    let most = own.unwrap_or(known.settings.max_addresses).max(1);
+    let turns = |v4: bool| {
+        let all = in_order(known, access, interface, v4).into_iter();
+        all.enumerate()
+            .map(move |(i, a)| (2 * i + usize::from(!v4), a))
+    };
+    let mut all: Vec<_> = turns(true).chain(turns(false)).collect();
+    all.sort_by_key(|(i, _)| *i);
+    let (mut rank, mut gone) = (0, [false; 2]);
+    let mut chosen = Vec::new();
+    for (_, address) in all {
+        if rank >= most {
+            break;
+        }
+        let gone = &mut gone[usize::from(address.address.is_ipv4())];
+        let silent = known.conditions.get(&address.address);
+        let silent = matches!(silent, Some(Condition::Silent { .. }));
+        let trials = &known.memory.trials;
+        let heard = trials.heard(&interface.name, address.address);
+        chosen.push(Candidate {
+            rank,
+            access,
+            interface,
+            address,
+            trial: *gone && !silent && !heard,
+        });
+        *gone |= silent;
+        rank += usize::from(!silent);
+    }
+    chosen
+}
+
+/// Those of one family, in the order of RFC 6724 towards the proxy. Those over which nothing
+/// could be opened come last; those that soon go, where there is no other.
+fn in_order<'a>(
+    known: Known<'a>,
+    access: usize,
+    interface: &'a Interface,
+    v4: bool,
+) -> Vec<&'a Address> {
+    let (settings, view) = (known.settings, known.view);
+    let pinned = settings.accesses[access].address;
+    let usable = |a: &&Address| {
+        a.ifindex == interface.index
+            && a.address.is_ipv4() == v4
+            && (a.global && !a.unusable)
+            && pinned.is_none_or(|p| p == a.address)
+    };
+    let mut all: Vec<&Address> = view.addresses.iter().filter(usable).collect();
+    let lasts = |a: &Address| !a.deprecated && !a.temporary;
+    if all.iter().any(|a| lasts(a)) {
+        all.retain(|a| lasts(a));
+    }
+    let host = settings.proxy.iter().copied().find(|p| p.is_ipv4() == v4);
+    let route = match host {
+        Some(host) => live(view, interface, host, None),
+        None => live_default(view, interface, v4, None),
+    };
+    let towards = Towards {
+        host,
+        gateway: route.and_then(|r| r.gateway),
+        source: route.and_then(|r| r.source),
+    };
+    preference::sort(&mut all, towards);
+    all.sort_by_key(|a| known.memory.trials.failed(&interface.name, a.address));
+    all
+}
+
+#[cfg(test)]
+mod tests;
