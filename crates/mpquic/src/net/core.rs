@@ -329,6 +329,19 @@ impl Core {
         any
     }
 
+    /// The names of the accesses over which data may flow in any session.
+    pub(super) fn accesses_that_work(&mut self) -> Vec<String> {
+        let mut all = Vec::new();
+        for handle in self.host.handles() {
+            let Some(connection) = self.host.connection(handle) else {
+                continue;
+            };
+            let works = connection.path_infos().into_iter().filter(|p| p.usable);
+            all.extend(works.filter_map(|p| p.access));
+        }
+        all
+    }
+
     /// The device's link of access number `i` has changed. Its socket is another then.
     pub(super) fn link(&mut self, i: usize, up: bool, address: Option<IpAddr>, port: Option<Port>) {
         self.ports[i] = port;

@@ -4,13 +4,13 @@ use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use noq_proto::{ClientConfig, EndpointConfig};
 
 use super::core::{End, Port, Shared};
 use super::driver::Driver;
-use super::follow::{State, Watch, state};
+use super::follow::{State, Turns, Watch};
 use super::session::Session;
 use super::socket::Socket;
 use crate::{Access, Dial, Error, Host, Options, Target};
@@ -42,7 +42,8 @@ struct Uplink {
     name: String,
     interface: Option<String>,
     address: Option<IpAddr>,
-    v4: bool,
+    /// The proxy.
+    to: IpAddr,
 }
 
 impl Uplink {
@@ -75,7 +76,7 @@ impl Device {
                 name: a.name.clone(),
                 interface: a.interface.clone(),
                 address: a.address.map(|n| n.addr()),
-                v4: remote.is_ipv4(),
+                to: remote.ip(),
             })
             .collect();
         if uplinks.is_empty() {
@@ -93,7 +94,7 @@ impl Device {
             let links = watch.links().await?;
             for (a, u) in accesses.iter_mut().zip(&uplinks) {
                 if let Some(interface) = &u.interface {
-                    let now = state(&links, interface, u.v4, u.address);
+                    let now = Turns::default().state(&links, interface, u.to, u.address);
                     (a.up, a.address) = (now.up, now.address.map(Into::into));
                 }
             }
@@ -246,21 +247,48 @@ async fn connected(shared: &Shared) -> Result<Session, Error> {
     Ok(Session::new(shared.clone(), id))
 }
 
-/// Follows the interfaces for as long as it is let.
+/// How often it is looked whether paths work.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Follows the interfaces for as long as it is let, and has the next address of one tried from
+/// whose first nothing gets through.
 async fn follow(mut watch: Watch, device: Device) {
+    let mut turns: Vec<Turns> = device.uplinks.iter().map(|_| Turns::default()).collect();
     loop {
         let Ok(links) = watch.links().await else {
             return;
         };
-        for (i, u) in device.uplinks.iter().enumerate() {
+        for (i, (u, turns)) in device.uplinks.iter().zip(&mut turns).enumerate() {
             if let Some(interface) = &u.interface {
-                let now = state(&links, interface, u.v4, u.address);
+                let now = turns.state(&links, interface, u.to, u.address);
                 // An address that is gone again is followed by the event that tells so.
                 let _ = device.change(i, |link| link.0 = now);
             }
         }
-        if watch.changed().await.is_err() {
-            return;
+        loop {
+            tokio::select! {
+                changed = watch.changed() => match changed {
+                    Ok(()) => break,
+                    Err(_) => return,
+                },
+                () = tokio::time::sleep(LOOK) => {
+                    let works = device.shared.lock().accesses_that_work();
+                    let now = Instant::now();
+                    let mut turn = false;
+                    let used: Vec<bool> = {
+                        let links = device.links.lock().unwrap_or_else(PoisonError::into_inner);
+                        links.iter().map(|(state, enabled)| state.up && *enabled).collect()
+                    };
+                    for ((u, turns), used) in device.uplinks.iter().zip(&mut turns).zip(used) {
+                        let mine = works.contains(&u.name) || !used;
+                        let other = works.iter().any(|w| *w != u.name);
+                        turn |= turns.look(mine, other, now);
+                    }
+                    if turn {
+                        break;
+                    }
+                }
+            }
         }
     }
 }
