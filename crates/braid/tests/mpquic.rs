@@ -380,3 +380,84 @@ fn why_there_is_no_session_is_told() {
     device.stop();
     proxy.stop();
 }
+
+/// A daemon in a process of its own, which can be killed.
+struct Process(std::process::Child);
+
+impl Process {
+    fn proxy(ns: &Ns, config: &Path) -> Self {
+        let mut braid = Command::new(env!("CARGO_BIN_EXE_braid"));
+        braid.arg("proxy").arg("--config").arg(config);
+        braid.arg("--control").arg(config.with_extension("sock"));
+        braid.stderr(std::process::Stdio::null());
+        Self(ns.run(|| braid.spawn().unwrap()))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The session's first path is gone when the proxy dies, and with it the only token by which the
+/// QUIC library recognises a stateless reset.
+#[test]
+fn a_proxy_that_was_killed_is_found_again_within_seconds() {
+    use std::io::Read;
+    use std::time::{Duration, Instant};
+    for lane in ["lane = \"stream\"\n", ""] {
+        let Some(w) = World::new(2) else { return };
+        let dir = tempfile::tempdir().unwrap();
+        let (at_device, at_proxy) = configs(dir.path(), lane);
+        let proxy = Process::proxy(&w.proxy, &at_proxy);
+        let device = End::start(&w.device, Role::Device, at_device).unwrap();
+        let listener = w.proxy.run(|| TcpListener::bind((SERVICE, 5001)).unwrap());
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                let _ = std::io::Write::write_all(&mut connection.unwrap(), b"!");
+            }
+        });
+        let is_served = || {
+            w.device.run(|| {
+                let mut tcp = TcpStream::connect("127.0.0.1:5001").unwrap();
+                tcp.set_read_timeout(Some(Duration::from_millis(300)))
+                    .unwrap();
+                tcp.read(&mut [0]).is_ok_and(|n| n == 1)
+            })
+        };
+        let state = |name: &str| {
+            let status: Status = device.ask("/v1/status");
+            let found = status.accesses.into_iter().find(|a| a.name == name);
+            found.unwrap().state
+        };
+        let active = |name: &str| (state(name) == AccessState::Active).then_some(());
+        eventually("both are active", || active("nr").and(active("wifi")));
+        eventually("it serves", || is_served().then_some(()));
+        w.set_link(1, false);
+        eventually("the other is used alone", || {
+            (state("nr") == AccessState::Down).then_some(())
+        });
+        eventually("it serves", || is_served().then_some(()));
+        drop(proxy);
+        let begun = Instant::now();
+        let note = eventually("the outage is told", || {
+            let status: Status = device.ask("/v1/status");
+            let told = |n: &String| n.contains("nothing comes back") || n.contains("no session");
+            status.notes.into_iter().find(told)
+        });
+        assert!(begun.elapsed() < Duration::from_secs(6), "{note}");
+        let _proxy = Process::proxy(&w.proxy, &at_proxy);
+        let begun = Instant::now();
+        while !is_served() {
+            // Three seconds, and those that a busy machine takes to start it.
+            let waited = begun.elapsed();
+            assert!(waited < Duration::from_secs(6), "no service: {lane}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let status: Status = device.ask("/v1/status");
+        assert!(!status.notes.iter().any(|n| n.contains("no session")));
+        device.stop();
+    }
+}

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use noq_proto::{
@@ -237,6 +237,7 @@ impl Host {
         match self.quic.handle(now, network, ecn, data, &mut buf) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(c) = self.connections.get_mut(&handle.0) {
+                    c.answered();
                     c.handle_event(event);
                 }
             }
@@ -352,6 +353,14 @@ impl Host {
             }
         }
         None
+    }
+
+    /// This end goes on after it was stopped, or its machine suspended for `slept`, which the
+    /// clock does not count: sessions check at once whether their peers still know them.
+    pub fn woke(&mut self, now: Instant, slept: Duration) {
+        for c in self.connections.values_mut() {
+            c.woke(now, slept);
+        }
     }
 
     /// When [`Host::handle_timeout`] is wanted.

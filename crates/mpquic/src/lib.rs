@@ -28,7 +28,7 @@ pub use connection::{Connection, Event, Outgoing, PathInfo};
 pub use dial::{Dial, Target};
 pub use error::Error;
 pub use host::{Host, Options};
-pub use net::{Aborted, Device, PathChange, Proxy, Session, Stream};
+pub use net::{Aborted, Device, Keeper, PathChange, Proxy, Session, Stream};
 pub use noq_proto::{ClientConfig, ServerConfig};
 pub use steering::{Acks, Lane, Steering};
 

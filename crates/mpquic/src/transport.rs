@@ -16,9 +16,10 @@ const PATHS: u32 = 32;
 const STREAM_WINDOW: u32 = 2_500_000;
 /// For all streams of a connection.
 const WINDOW: u32 = 64 << 20;
-/// A path on which nothing came back for so long has ended.
-const PATH_IDLE: Duration = Duration::from_secs(10);
-const IDLE: Duration = Duration::from_secs(30);
+/// A path on which nothing came back for so long has ended, while there is another.
+pub(crate) const PATH_IDLE: Duration = Duration::from_secs(10);
+/// A session whose peer has proved nothing for so long has ended (RFC 9000 10.1).
+pub(crate) const IDLE: Duration = Duration::from_secs(30);
 /// Before a path's own is known.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
 /// Datagrams of the lane that wait in QUIC: one burst, with room to spare.
@@ -45,9 +46,15 @@ pub(crate) fn config(lane: Lane, inner: Inner, shared: &Shared) -> Arc<Transport
         // The lane looks itself what fits.
         t.min_mtu(PAYLOAD);
     }
+    // On this lane the device ends single paths, and keeps all of them where none is left.
+    // On the other the peer acknowledges on its first path until that has ended.
+    let path_idle = match lane {
+        Lane::Datagram => IDLE,
+        Lane::Stream => PATH_IDLE,
+    };
     t.max_concurrent_multipath_paths(PATHS)
         .mtu_discovery_config(Some(mtu))
-        .default_path_max_idle_timeout(Some(PATH_IDLE))
+        .default_path_max_idle_timeout(Some(path_idle))
         .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
         .initial_rtt(INITIAL_RTT)
         .initial_mtu(PAYLOAD)

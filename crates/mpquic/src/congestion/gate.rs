@@ -174,7 +174,9 @@ impl Controller for Gate {
         let idle = self.end.shared.with(self.end.slot, |s| {
             s.landed(number, bytes);
             (s.srtt, s.least_rtt) = (rtt.get(), rtt.min());
-            s.newest = s.newest.max(Some(sent));
+            if s.newest < Some(sent) {
+                (s.newest, s.heard) = (Some(sent), Some(now));
+            }
             if let Some(jump) = &mut s.jump {
                 jump.acked(bytes);
             }

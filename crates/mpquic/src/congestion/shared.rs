@@ -58,6 +58,8 @@ pub(crate) struct Slot {
     pub(super) filled: Option<Instant>,
     /// When the newest of the packets was sent that have been acknowledged.
     pub(crate) newest: Option<Instant>,
+    /// When that acknowledgement arrived.
+    pub(crate) heard: Option<Instant>,
     /// Packets lost since it began.
     pub(crate) lost: u64,
     /// For coupled controllers; none until a round-trip time is known.
@@ -87,6 +89,7 @@ impl Slot {
             cap: None,
             filled: None,
             newest: None,
+            heard: None,
             lost: 0,
             facts: None,
         }

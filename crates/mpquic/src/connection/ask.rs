@@ -11,6 +11,9 @@ use super::transmit::Open;
 
 /// How often, until the path has ended for having been idle: 60 bytes each.
 const EVERY: Duration = Duration::from_millis(100);
+/// The same once the whole session has been silent for [`LONG`].
+const EVERY_LATER: Duration = Duration::from_millis(250);
+const LONG: Duration = Duration::from_secs(5);
 
 /// Of one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +31,12 @@ impl Ask {
             now: false,
         };
     }
+
+    /// Asks now; those that are asked go on to be.
+    pub(super) fn at_once(&mut self, now: Instant) {
+        self.at = self.at.map(|_| now + EVERY);
+        self.now = true;
+    }
 }
 
 impl Connection {
@@ -38,10 +47,15 @@ impl Connection {
 
     /// Time has passed.
     pub(super) fn ask_later(&mut self, now: Instant) {
+        let silent = self.silent_for(now);
+        let every = match silent.is_some_and(|s| s >= LONG) {
+            true => EVERY_LATER,
+            false => EVERY,
+        };
         for ask in self.paths.iter_mut().map(|p| &mut p.ask) {
             if ask.at.is_some_and(|t| t <= now) {
                 *ask = Ask {
-                    at: Some(now + EVERY),
+                    at: Some(now + every),
                     now: true,
                 };
             }

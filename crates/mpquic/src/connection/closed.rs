@@ -1,17 +1,20 @@
 //! Paths that this end closes: the sooner the peer knows, the sooner it sends elsewhere
 //! what was under way there.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use noq_proto::{PathId, VarInt};
 
 use super::Connection;
 use super::paths::Path;
 use crate::lane::Lane;
+use crate::transport::PATH_IDLE;
 
 /// What a path is closed with whose access is lost (draft-ietf-quic-multipath,
 /// PATH_UNSTABLE_OR_POOR).
 const LOST: VarInt = VarInt::from_u32(0x3e76);
+/// A path on which something came back within this lives: pings are 2 s apart.
+const LIVES: Duration = Duration::from_secs(5);
 
 impl Connection {
     /// Closes the paths of accesses that are lost, once there is another to tell of it and
@@ -25,6 +28,35 @@ impl Connection {
         ids.retain(|id| self.quic.close_path(now, *id, LOST).is_ok());
         if !ids.is_empty() && self.lane.is_some() {
             self.tell_closed(&ids);
+        }
+    }
+
+    /// Closes paths on which nothing has come back for [`PATH_IDLE`], while there is one on which
+    /// something does: they are opened anew. Where there is none, all of them stay, as the
+    /// first that comes back brings the session with it.
+    pub(super) fn close_silent(&mut self, now: Instant) {
+        if !self.is_client() || self.lane.is_none() {
+            return;
+        }
+        let since: Vec<Duration> = {
+            let slots = self.shared.lock();
+            let last = |p: &Path| slots[p.slot].heard.map_or(p.began, |h| h.max(p.began));
+            let since = |p: &Path| now.saturating_duration_since(last(p));
+            self.paths.iter().map(since).collect()
+        };
+        let mut all = self.paths.iter().zip(&since);
+        let lives =
+            |(p, t): (&Path, &Duration)| p.established && !p.held && !self.is_lost(p) && *t < LIVES;
+        if !all.any(lives) {
+            return;
+        }
+        for (p, _) in self
+            .paths
+            .iter_mut()
+            .zip(since)
+            .filter(|(_, t)| *t >= PATH_IDLE)
+        {
+            p.given_up = self.quic.close_path(now, p.id, LOST).is_ok();
         }
     }
 

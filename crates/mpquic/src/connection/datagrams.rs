@@ -288,6 +288,9 @@ impl Connection {
                 changed.push(i);
             }
         }
+        if !changed.is_empty() {
+            self.look_alive(now);
+        }
         for i in changed {
             self.want(i, now);
         }

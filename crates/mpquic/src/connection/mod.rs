@@ -2,6 +2,7 @@
 //! and no clock: what arrives and the time are passed in, what is to be sent and what
 //! happened come out.
 
+mod alive;
 mod ask;
 mod closed;
 mod datagrams;
@@ -32,6 +33,7 @@ use crate::congestion::{Saved, Shared};
 use crate::host::Options;
 use crate::lane::{self, Expectation, LaneError};
 use crate::steering::{Lane, Steering};
+use alive::Alive;
 use datagrams::Outbox;
 pub use info::PathInfo;
 use keys::Keys;
@@ -98,6 +100,10 @@ pub struct Connection {
     ping: Option<Instant>,
     keys: Keys,
     quiet: Quiet,
+    /// None until the handshake is done.
+    alive: Option<Alive>,
+    /// Bursts that may leave before the peer has answered; none: any.
+    quota: Option<u32>,
     /// Data waited when it was looked for last.
     busy: bool,
     /// More is to be sent on a stream of QUIC than its peer has room for.
@@ -161,6 +167,8 @@ impl Connection {
             ping: None,
             keys: Keys::default(),
             quiet: Quiet::default(),
+            alive: None,
+            quota: None,
             busy: false,
             blocked: false,
             paced: None,
@@ -264,6 +272,27 @@ impl Connection {
         self.blocked = blocked;
     }
 
+    /// Lets at most so many bursts leave until the peer answers: an attempt that gets none
+    /// costs no more.
+    pub(crate) fn limit(&mut self, bursts: u32) {
+        self.quota = Some(bursts);
+    }
+
+    /// Something of the peer has arrived.
+    pub(crate) fn answered(&mut self) {
+        self.quota = None;
+    }
+
+    /// Whether either end has closed it, or given it up.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.quic.is_closed()
+    }
+
+    /// Tells once more that it is connected.
+    pub(crate) fn announce(&mut self) {
+        self.events.push_back(Event::Connected);
+    }
+
     /// Ends it with the application's error code.
     pub fn close(&mut self, now: Instant, code: VarInt, reason: &'static [u8]) {
         self.quic.close(now, code, Bytes::from_static(reason));
@@ -308,6 +337,7 @@ impl Connection {
         match event {
             Quic::Connected => {
                 self.connected = true;
+                self.alive = Some(Alive::new(now));
                 self.first_keys();
                 if !self.is_client() {
                     self.events.push_back(Event::Connected);
@@ -363,6 +393,7 @@ impl Connection {
         let lane = self.lane.as_ref().and_then(|l| l.due());
         let own = lane.into_iter().chain(self.ping).chain(self.quiet.due());
         let own = own.chain(self.ask_due()).chain(self.outbox.own.due());
+        let own = own.chain(self.alive_due());
         own.chain(self.quic.poll_timeout()).chain(opening).min()
     }
 
@@ -382,7 +413,9 @@ impl Connection {
         }
         self.outbox.own.passed(now);
         self.quiet.passed(now);
-        self.ask_later(now);
+        if self.ask_due().is_some_and(|t| t <= now) {
+            self.ask_later(now);
+        }
         if let Some(lane) = self
             .lane
             .as_mut()
@@ -396,6 +429,9 @@ impl Connection {
         }
         self.ping_paths(now);
         self.open_paths(now);
+        if self.alive_due().is_some_and(|t| t <= now) {
+            self.look_alive(now);
+        }
     }
 
     /// Closes the connection on a peer that does not keep to the lane's protocol.

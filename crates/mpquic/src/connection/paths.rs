@@ -36,6 +36,10 @@ pub(super) struct Path {
     pub(super) before: u64,
     /// Validated.
     pub(super) established: bool,
+    /// When it began.
+    pub(super) began: Instant,
+    /// Nothing has come back on it, and it is being closed for that.
+    pub(super) given_up: bool,
     /// From an address that the device no longer has: to be replaced.
     pub(super) stale: bool,
     /// Nothing comes back on it: it is to QUIC as a backup is.
@@ -69,7 +73,7 @@ impl Opening {
 impl Connection {
     /// The path that the connection begins on.
     pub(super) fn begin_first(&mut self) {
-        self.track(PathId::ZERO, self.first);
+        self.track(PathId::ZERO, self.first, self.began);
     }
 
     /// The handshake is done: the first path is validated, others may be opened.
@@ -83,7 +87,7 @@ impl Connection {
     }
 
     /// Takes up a path of QUIC; does nothing if it is known or gone.
-    fn track(&mut self, id: PathId, access: Option<usize>) {
+    fn track(&mut self, id: PathId, access: Option<usize>, now: Instant) {
         if self.paths.iter().any(|p| p.id == id) {
             return;
         }
@@ -101,6 +105,8 @@ impl Connection {
             pacer: Pacer::default(),
             before: 0,
             established: false,
+            began: now,
+            given_up: false,
             stale: false,
             held: false,
             ask: Ask::default(),
@@ -117,7 +123,7 @@ impl Connection {
     /// A path is validated.
     pub(super) fn establish(&mut self, id: PathId, now: Instant) {
         let access = self.access_of(id);
-        self.track(id, access);
+        self.track(id, access, now);
         let Some(path) = self.paths.iter_mut().find(|p| p.id == id) else {
             return;
         };
@@ -181,6 +187,7 @@ impl Connection {
         self.ping = Some(now + PING);
         self.look_at_keys();
         self.settle(now);
+        self.close_silent(now);
         for path in self.paths.iter().filter(|p| p.established) {
             let _ = self.quic.ping_path(path.id);
         }
@@ -249,6 +256,7 @@ impl Connection {
         if path.established {
             let access = self.name(path.access);
             let why = match reason {
+                _ if path.given_up => "nothing came back on it",
                 PathAbandonReason::ApplicationClosed { .. } => "closed by this end",
                 PathAbandonReason::RemoteAbandoned { .. } => "closed by the other end",
                 PathAbandonReason::TimedOut => "nothing came back on it",
@@ -285,7 +293,7 @@ impl Connection {
         let status = status(access.backup);
         let network = FourTuple::new(remote, Some(label(i)));
         match self.quic.open_path(network, status, now) {
-            Ok(id) => self.track(id, Some(i)),
+            Ok(id) => self.track(id, Some(i), now),
             Err(PathError::RemoteCidsExhausted) => {
                 self.opening[i].retry = Some(now + NO_CIDS_YET);
             }

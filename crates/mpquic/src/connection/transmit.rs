@@ -35,6 +35,9 @@ impl Connection {
     /// Writes the next burst into `buf`, which is empty; none if nothing is to be sent
     /// now.
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Outgoing> {
+        if self.quota == Some(0) {
+            return None;
+        }
         self.follow(now);
         self.note_in_flight();
         let transmit = match self.connected && !self.quic.is_closed() {
@@ -45,6 +48,7 @@ impl Connection {
                 self.quic.poll_transmit(now, BURST, buf)
             }
         }?;
+        self.quota = self.quota.map(|q| q.saturating_sub(1));
         let path = self.path_of(&transmit);
         if let Some(i) = path {
             let slots = self.shared.lock();
@@ -90,6 +94,9 @@ impl Connection {
     }
 
     fn scheduled(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if let Some(asked) = self.ask(now, buf) {
+            return Some(asked);
+        }
         self.look(now);
         // How much waits, the library does not tell.
         let flow = Flow {

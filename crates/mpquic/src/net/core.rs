@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use noq_proto::{ConnectionError, ConnectionHandle, FourTuple, StreamEvent, Transmit, VarInt};
 
@@ -186,8 +186,34 @@ impl Core {
             && let Err(e) = dial.tick(&mut self.host, now)
         {
             self.failed = Some(e);
-            self.end = End::Device { dial: None };
+            if dial.due().is_none() {
+                self.end = End::Device { dial: None };
+            }
             self.acceptors.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    /// The machine was suspended for `slept`, or the task stopped.
+    pub(super) fn woke(&mut self, now: Instant, slept: Duration) {
+        self.host.woke(now, slept);
+        if let End::Device { dial: Some(dial) } = &mut self.end {
+            dial.woke(now);
+        }
+    }
+
+    /// Whether the device has no session at all.
+    pub(super) fn is_without_session(&self) -> bool {
+        match &self.end {
+            End::Device { dial: Some(dial) } => dial.connection().is_none(),
+            _ => false,
+        }
+    }
+
+    /// For how long the device has had no session that is heard of.
+    pub(super) fn lost_for(&self, now: Instant) -> Option<Duration> {
+        match &self.end {
+            End::Device { dial: Some(dial) } => dial.lost_for(now),
+            _ => None,
         }
     }
 
@@ -352,6 +378,13 @@ impl Core {
         self.stir();
     }
 
+    /// Access number `i` of the device sends from another port.
+    pub(super) fn renew(&mut self, i: usize, port: Port) {
+        self.ports[i] = Some(port);
+        self.host.hold(i, false);
+        self.stir();
+    }
+
     /// The next session that nobody has taken yet.
     pub(super) fn poll_session(&mut self, cx: &Context<'_>) -> Poll<Result<u64, Error>> {
         if let Some(e) = self.failed.take() {
@@ -382,13 +415,15 @@ impl Core {
         }
     }
 
-    /// Gives up what has not become a connection yet.
+    /// Gives up what has not become a connection yet; none takes the place of one that has.
     pub(super) fn stop_dialling(&mut self) {
         if let End::Device { dial } = &mut self.end
-            && let Some(d) = dial.as_mut().filter(|d| d.connection().is_none())
+            && let Some(d) = dial
         {
             d.stop(&mut self.host, Instant::now());
-            *dial = None;
+            if d.connection().is_none() {
+                *dial = None;
+            }
         }
     }
 

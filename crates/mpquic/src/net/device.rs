@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use noq_proto::{ClientConfig, EndpointConfig};
+use tokio::task::JoinHandle;
 
 use super::core::{End, Port, Shared};
 use super::driver::Driver;
@@ -14,6 +15,9 @@ use super::follow::{State, Turns, Watch};
 use super::session::Session;
 use super::socket::Socket;
 use crate::{Access, Dial, Error, Host, Options, Target};
+
+/// Between two times that a device without a session takes new ports.
+const RENEW: Duration = Duration::from_secs(10);
 
 /// A device that connects to a proxy over its accesses.
 ///
@@ -68,8 +72,51 @@ impl Device {
         name: &str,
         tls: ClientConfig,
         options: Options,
-        mut accesses: Vec<Access>,
+        accesses: Vec<Access>,
     ) -> Result<(Self, Session), Error> {
+        let target = Target {
+            remote,
+            name: name.to_owned(),
+            config: tls,
+            options,
+            keep: false,
+        };
+        let (device, left) = Self::open(target, accesses).await?;
+        let session = connected(&device.shared).await?;
+        drop(left);
+        Ok((device, session))
+    }
+
+    /// Connects, and again whenever a session is lost or the proxy has forgotten it: see
+    /// [`Keeper`].
+    ///
+    /// # Errors
+    /// As [`Device::connect`], but for those that may be others later.
+    pub async fn keep(
+        remote: SocketAddr,
+        name: &str,
+        tls: ClientConfig,
+        options: Options,
+        accesses: Vec<Access>,
+    ) -> Result<Keeper, Error> {
+        let target = Target {
+            remote,
+            name: name.to_owned(),
+            config: tls,
+            options,
+            keep: true,
+        };
+        let (device, leave) = Self::open(target, accesses).await?;
+        let renewing = tokio::spawn(renew(device.clone()));
+        Ok(Keeper {
+            device,
+            renewing,
+            _leave: leave,
+        })
+    }
+
+    async fn open(target: Target, mut accesses: Vec<Access>) -> Result<(Self, Leave), Error> {
+        let remote = target.remote;
         let uplinks: Vec<Uplink> = accesses
             .iter()
             .map(|a| Uplink {
@@ -110,12 +157,6 @@ impl Device {
             states.push(now);
         }
         let mut host = Host::new(EndpointConfig::default());
-        let target = Target {
-            remote,
-            name: name.to_owned(),
-            config: tls,
-            options,
-        };
         let now = Instant::now();
         let dial = Dial::begin(&mut host, target, accesses, now)?;
         let shared = Shared::new(
@@ -144,9 +185,17 @@ impl Device {
                 following.abort();
             });
         }
-        let session = connected(&shared).await?;
-        drop(left);
-        Ok((device, session))
+        Ok((device, left))
+    }
+
+    /// For how long there has been no session, or none on which anything comes back; none where
+    /// there is one.
+    pub fn lost_for(&self) -> Option<Duration> {
+        self.shared.lock().lost_for(Instant::now())
+    }
+
+    fn is_without_session(&self) -> bool {
+        self.shared.lock().is_without_session()
     }
 
     /// Waits until no connection is left: a program that ends sooner after a session was
@@ -221,12 +270,32 @@ impl Device {
         self.shared.lock().link(i, up, now.address, port);
         result
     }
+
+    /// Has all accesses send from new ports: what a middlebox remembers of the old ones may be
+    /// wrong by now, and each packet would have it go on to.
+    fn renew(&self) {
+        for i in 0..self.uplinks.len() {
+            let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+            let (state, enabled) = links[i];
+            drop(links);
+            // Where that fails, the old one is as good.
+            if enabled && let Ok(Some(port)) = self.uplinks[i].port(state) {
+                self.shared.lock().renew(i, port);
+            }
+        }
+    }
 }
 
 fn bind_failed(access: &str, source: io::Error) -> Error {
     Error::Io {
         attempted: format!("open a UDP socket on access \"{access}\""),
         source,
+    }
+}
+
+impl std::fmt::Debug for Leave {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Leave").finish_non_exhaustive()
     }
 }
 
@@ -238,7 +307,57 @@ impl Drop for Leave {
         let mut core = self.0.lock();
         core.left = true;
         core.stop_dialling();
+        // Nobody takes these any more.
+        for id in std::mem::take(&mut core.taken_in) {
+            core.leave(id);
+        }
         core.stir();
+    }
+}
+
+/// Keeps a device connected: gives one session after the other, as long as it is held.
+///
+/// While nothing comes back on any path of a session, connections are tried beside it, on each
+/// access once a second (every five after a quarter of an hour), with a packet of 1228 bytes
+/// each. The session ends where one of these gets through and it does not answer itself within
+/// some round trips, or after 30 s; the next one is there then as soon as any access works.
+#[derive(Debug)]
+pub struct Keeper {
+    device: Device,
+    renewing: JoinHandle<()>,
+    _leave: Leave,
+}
+
+impl Keeper {
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The next session.
+    ///
+    /// # Errors
+    /// Why there is none yet, now and then, as [`Device::connect`]: it is tried on. After
+    /// [`Error::Io`] alone it is not.
+    pub async fn session(&self) -> Result<Session, Error> {
+        connected(&self.device.shared).await
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.renewing.abort();
+    }
+}
+
+/// Renews the ports of a device that finds no proxy, as long as that lasts.
+async fn renew(device: Device) {
+    loop {
+        tokio::time::sleep(RENEW).await;
+        let lost = device.lost_for();
+        if lost.is_some_and(|t| t >= RENEW) && device.is_without_session() {
+            device.renew();
+        }
     }
 }
 

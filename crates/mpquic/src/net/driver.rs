@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use super::clock::Clock;
 use super::core::Shared;
 use super::socket::Buffers;
 use super::timer::Timer;
@@ -15,6 +16,7 @@ const TURNS: usize = 8;
 pub(super) struct Driver {
     shared: Shared,
     timer: Timer,
+    clock: Clock,
     buffers: Buffers,
 }
 
@@ -23,6 +25,7 @@ impl Driver {
         Ok(Self {
             shared,
             timer: Timer::new()?,
+            clock: Clock::default(),
             buffers: Buffers::new(),
         })
     }
@@ -35,6 +38,7 @@ impl Future for Driver {
         let Self {
             shared,
             timer,
+            clock,
             buffers,
         } = &mut *self;
         let mut core = shared.lock();
@@ -44,6 +48,10 @@ impl Future for Driver {
             .is_none_or(|w| !w.will_wake(cx.waker()))
         {
             core.driver = Some(cx.waker().clone());
+        }
+        let now = Instant::now();
+        if let Some(slept) = clock.runs(now) {
+            core.woke(now, slept);
         }
         for _ in 0..TURNS {
             let mut any = core.receive(cx, buffers);
@@ -58,7 +66,9 @@ impl Future for Driver {
             if core.is_over() {
                 return Poll::Ready(());
             }
-            match timer.poll(core.due(), Instant::now(), cx) {
+            let due = core.due();
+            clock.waits(due);
+            match timer.poll(due, Instant::now(), cx) {
                 Ok(true) => {}
                 Ok(false) => return Poll::Pending,
                 Err(e) => {

@@ -5,6 +5,7 @@
 //! end; everything here needs a tokio runtime with I/O.
 
 mod aborted;
+mod clock;
 mod core;
 mod device;
 mod driver;
@@ -22,7 +23,7 @@ mod timer;
 mod write;
 
 pub use aborted::Aborted;
-pub use device::Device;
+pub use device::{Device, Keeper};
 pub use ended::Ended;
 pub use live::PathChange;
 pub use proxy::Proxy;

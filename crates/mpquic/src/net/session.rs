@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use braid_core::sched::Scheduler;
 use bytes::Bytes;
@@ -212,6 +212,14 @@ impl Session {
     /// [`Error::Ended`].
     pub fn paths(&self) -> Result<Vec<PathInfo>, Error> {
         Ok(self.0.with(|_, c| c.path_infos())?)
+    }
+
+    /// For how long nothing has come back on any path, once that is too long.
+    ///
+    /// # Errors
+    /// [`Error::Ended`].
+    pub fn silent_for(&self) -> Result<Option<Duration>, Error> {
+        Ok(self.0.with(|_, c| c.silent_for(Instant::now()))?)
     }
 
     /// What happens to paths from now on.

@@ -1,5 +1,6 @@
 //! A timer to the microsecond: the runtime's own counts milliseconds, in which a fast
-//! path sends a hundred packets. The only unsafe code of this crate.
+//! path sends a hundred packets. It counts time in which the machine is suspended, so that
+//! the task runs as soon as it goes on. The only unsafe code of this crate.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -30,7 +31,7 @@ impl Timer {
     /// Inside a runtime.
     pub(super) fn new() -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
-        let fd = Fd(TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?);
+        let fd = Fd(TimerFd::new(ClockId::CLOCK_BOOTTIME, flags)?);
         // SAFETY: an `Fd` owns one open timer from when it is made until it is dropped,
         // and always names that one.
         let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
@@ -63,14 +64,14 @@ impl Timer {
                 Poll::Pending => return Ok(false),
                 Poll::Ready(guard) => {
                     let mut guard = guard?;
-                    // Setting it anew took back that it can be read.
-                    if Instant::now() >= self.at.unwrap_or(now) && self.at.is_some() {
+                    // Setting it anew took back that it can be read; after a suspension it is
+                    // early by the clock of `Instant`, and fires once all the same.
+                    let fired = self.at.is_some() && self.fd.get_ref().0.wait().is_ok();
+                    guard.clear_ready();
+                    if fired {
                         self.at = None;
-                        self.fd.get_ref().0.unset()?;
-                        guard.clear_ready();
                         return Ok(true);
                     }
-                    guard.clear_ready();
                 }
             }
         }

@@ -29,6 +29,10 @@ pub(super) struct App {
     sending: BTreeMap<usize, Sending>,
     pub(super) received: u64,
     incoming: Option<StreamId>,
+    /// Sessions that the device has had.
+    pub(super) sessions: u64,
+    /// They may be lost.
+    may_be_lost: bool,
     /// The device has all of it.
     complete: bool,
     /// What went wrong.
@@ -57,8 +61,23 @@ impl App {
         }
     }
 
+    /// Nothing is sent; sessions may be lost, and others take their place.
+    pub(super) fn renewed() -> Self {
+        Self {
+            may_be_lost: true,
+            ..Self::new(0)
+        }
+    }
+
     pub(super) fn done(&self) -> bool {
         self.complete || self.wrong.is_some()
+    }
+
+    /// The device has tried for long enough.
+    pub(super) fn not_connected(&mut self, why: String) {
+        if !self.may_be_lost {
+            self.fail(why);
+        }
     }
 
     fn fail(&mut self, what: String) {
@@ -67,6 +86,8 @@ impl App {
 
     pub(super) fn at_device(&mut self, event: &Event) {
         match event {
+            Event::Connected => self.sessions += 1,
+            Event::Lost(_) if self.may_be_lost => {}
             Event::Lost(reason) => self.fail(format!("the device's end was lost: {reason}")),
             Event::PathUp { .. } | Event::PathDown { .. } => self.log.push(format!("{event:?}")),
             _ => {}

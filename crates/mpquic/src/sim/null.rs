@@ -252,6 +252,17 @@ impl Session for Talk {
 #[derive(Default)]
 pub(crate) struct Null {
     sessions: AtomicU32,
+    key: u64,
+}
+
+impl Null {
+    /// Reset tokens are those of a key.
+    pub(super) fn with_key(key: u64) -> Self {
+        Self {
+            key,
+            ..Self::default()
+        }
+    }
 }
 
 impl ClientConfig for Null {
@@ -282,7 +293,7 @@ impl ServerConfig for Null {
 
 impl HmacKey for Null {
     fn sign(&self, data: &[u8], out: &mut [u8]) {
-        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        let mut hash = 0xcbf2_9ce4_8422_2325u64 ^ self.key;
         for byte in data {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }

@@ -79,7 +79,7 @@ impl World {
     }
 
     /// Whether anything passes.
-    fn pass(&mut self, access: usize, up: bool) {
+    pub(super) fn pass(&mut self, access: usize, up: bool) {
         let change = if up { LinkChange::Up } else { LinkChange::Down };
         for link in self.links[access] {
             self.network.apply(link, self.now, &change, &mut self.air);
@@ -87,14 +87,14 @@ impl World {
     }
 
     /// Tells the device of its link.
-    fn tell(&mut self, access: usize, up: bool) {
-        let (address, now) = (self.addresses[access], self.instant());
+    pub(super) fn tell(&mut self, access: usize, up: bool) {
+        let (address, now) = (self.addresses[access], self.device_instant());
         self.dial
             .link(&mut self.device, access, up, Some(address), now);
     }
 
     fn change(&mut self, access: usize, change: AccessChange) {
-        let now = self.instant();
+        let now = self.device_instant();
         let won = self.dial.connection();
         if let Some(c) = won.and_then(|h| self.device.connection(h)) {
             c.set_access(&format!("a{access}"), change, now)

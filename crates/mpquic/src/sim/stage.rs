@@ -95,6 +95,7 @@ impl Stage {
             name: "proxy".to_owned(),
             config,
             options,
+            keep: false,
         };
         let dial = Dial::begin(&mut device, target, accesses, now).expect("options");
         Self {

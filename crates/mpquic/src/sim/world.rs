@@ -44,13 +44,43 @@ impl Radio {
     }
 }
 
-fn endpoint(seed: u64) -> EndpointConfig {
-    let mut config = EndpointConfig::new(Arc::new(Null::default()));
+fn endpoint(seed: u64, key: u64) -> EndpointConfig {
+    let mut config = EndpointConfig::new(Arc::new(Null::with_key(key)));
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_be_bytes());
     config.rng_seed(Some(bytes));
     config.cid_generator(Arc::new(move || Box::new(Cids(Draws::new(seed, "cids")))));
     config
+}
+
+/// What a proxy starts with.
+pub(super) struct Start {
+    seed: u64,
+    options: Options,
+    accesses: Vec<Access>,
+}
+
+impl Start {
+    /// The proxy's `n`th start; one with another `key` cannot tell devices that it has forgotten
+    /// their sessions.
+    pub(super) fn host(&self, n: u64, key: u64) -> Host {
+        let mut proxy = Host::new(endpoint(self.seed ^ (n << 32), key));
+        let server = ServerConfig::new(Arc::new(Null::default()), Arc::new(Null::default()));
+        let accesses = self.accesses.clone();
+        proxy
+            .listen(server, &self.options, accesses)
+            .expect("options");
+        proxy
+    }
+}
+
+/// Why a device does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Freeze {
+    /// Its process is stopped: packets wait, and its clock goes on.
+    Stopped,
+    /// It is suspended, since then: packets are lost, and its clock stands.
+    Suspended(Time),
 }
 
 /// So many ms after the start.
@@ -66,7 +96,13 @@ pub(super) struct World {
     pub(super) links: Vec<[LinkId; 2]>,
     pub(super) air: Air,
     pub(super) device: Host,
-    proxy: Host,
+    /// None while it is away.
+    pub(super) proxy: Option<Host>,
+    pub(super) start: Start,
+    /// The device does not run.
+    pub(super) freeze: Option<Freeze>,
+    /// For how long it was suspended, which its clock does not count.
+    slept: Duration,
     pub(super) dial: Dial,
     pub(super) addresses: Vec<IpAddr>,
     pub(super) script: VecDeque<(Time, usize, What)>,
@@ -87,6 +123,22 @@ impl World {
         radios: &[Radio],
         options: &Options,
         weights: &[f64],
+        script: Vec<(Time, usize, What)>,
+        app: App,
+    ) -> Self {
+        Self::made(seed, radios, (options, false), weights, script, app)
+    }
+
+    /// One whose device connects again when its session is lost.
+    pub(super) fn kept(seed: u64, radios: &[Radio], options: &Options) -> Self {
+        Self::made(seed, radios, (options, true), &[], vec![], App::renewed())
+    }
+
+    fn made(
+        seed: u64,
+        radios: &[Radio],
+        (options, keep): (&Options, bool),
+        weights: &[f64],
         mut script: Vec<(Time, usize, What)>,
         app: App,
     ) -> Self {
@@ -106,12 +158,12 @@ impl World {
         };
         let accesses: Vec<_> = addresses.iter().enumerate().map(access).collect();
         let epoch = Instant::now();
-        let mut proxy = Host::new(endpoint(seed ^ 1));
-        let server = ServerConfig::new(Arc::new(Null::default()), Arc::new(Null::default()));
-        proxy
-            .listen(server, options, accesses.clone())
-            .expect("options");
-        let mut device = Host::new(endpoint(seed ^ 2));
+        let start = Start {
+            seed: seed ^ 1,
+            options: options.clone(),
+            accesses: accesses.clone(),
+        };
+        let mut device = Host::new(endpoint(seed ^ 2, 0));
         let mut client = ClientConfig::new(Arc::new(Null::default()));
         let first = Mutex::new(Draws::new(seed, "first cids"));
         client.initial_dst_cid_provider(Arc::new(move || {
@@ -123,6 +175,7 @@ impl World {
             name: "proxy".to_owned(),
             config: client,
             options: options.clone(),
+            keep,
         };
         let dial = Dial::begin(&mut device, target, accesses, epoch).expect("options");
         script.sort_by_key(|(at, ..)| *at);
@@ -133,7 +186,10 @@ impl World {
             links,
             air: Air::default(),
             device,
-            proxy,
+            proxy: Some(start.host(0, 0)),
+            start,
+            freeze: None,
+            slept: Duration::ZERO,
             dial,
             addresses,
             script: script.into(),
@@ -154,6 +210,32 @@ impl World {
         self.epoch + Duration::from_nanos(self.now.as_nanos())
     }
 
+    /// The device's clock.
+    pub(super) fn device_instant(&self) -> Instant {
+        let sleeps = match self.freeze {
+            Some(Freeze::Suspended(since)) => self.now.since(since),
+            _ => Duration::ZERO,
+        };
+        self.instant() - self.slept - sleeps
+    }
+
+    /// Stops or suspends the device.
+    pub(super) fn freeze(&mut self, how: Freeze) {
+        self.freeze = Some(how);
+    }
+
+    /// The device goes on.
+    pub(super) fn thaw(&mut self) {
+        let slept = match self.freeze.take() {
+            Some(Freeze::Suspended(since)) => self.now.since(since),
+            _ => Duration::ZERO,
+        };
+        self.slept += slept;
+        let now = self.device_instant();
+        self.device.woke(now, slept);
+        self.dial.woke(now);
+    }
+
     /// Goes on until `end`, or until the application is done.
     pub(super) fn run(&mut self, end: Time) {
         self.go(end, |w| w.app.done());
@@ -166,8 +248,11 @@ impl World {
 
     /// What device and proxy know of their paths.
     pub(super) fn paths(&mut self) -> [Vec<PathInfo>; 2] {
-        [&mut self.device, &mut self.proxy].map(|host| {
+        [Some(&mut self.device), self.proxy.as_mut()].map(|host| {
             let mut all = Vec::new();
+            let Some(host) = host else {
+                return all;
+            };
             for handle in host.handles() {
                 let infos = host.connection(handle).map(Connection::path_infos);
                 all.extend(infos.into_iter().flatten());
@@ -198,12 +283,16 @@ impl World {
                 c.close(now, VarInt::from_u32(0), b"");
             }
         }
-        let gone = |w: &Self| w.device.handles().is_empty() && w.proxy.handles().is_empty();
+        let left = |w: &Self| {
+            let proxy = w.proxy.as_ref().map_or(0, |p| p.handles().len());
+            [w.device.handles().len(), proxy]
+        };
+        let gone = |w: &Self| left(w) == [0; 2];
         // Where the word of it is lost, the other end waits for its idle timeout.
         let end = self.now + Duration::from_secs(120);
         self.go(end, gone);
         gone(self).then_some(()).ok_or_else(|| {
-            let left = [&self.device, &self.proxy].map(|h| h.handles().len());
+            let left = left(self);
             format!("{left:?} connections of device and proxy do not end")
         })
     }
@@ -218,10 +307,12 @@ impl World {
             if until(self) {
                 return;
             }
-            let timeouts = [&self.device, &self.proxy]
-                .into_iter()
-                .filter_map(Host::poll_timeout);
-            let timeouts = timeouts.chain(self.dial.due());
+            let runs = self.freeze.is_none();
+            let device = [self.device.poll_timeout(), self.dial.due()];
+            let device = device.into_iter().flatten().filter(|_| runs);
+            let device = device.map(|t| t + self.slept);
+            let proxy = self.proxy.as_ref().and_then(Host::poll_timeout);
+            let timeouts = device.chain(proxy);
             let timeouts = timeouts.map(|t| Time::from(t.duration_since(self.epoch)));
             let script = self.script.front().map(|(at, ..)| *at);
             let next = self
@@ -241,20 +332,34 @@ impl World {
             self.arrive();
             self.act();
             let now = self.instant();
-            for host in [&mut self.device, &mut self.proxy] {
-                if host.poll_timeout().is_some_and(|t| t <= now) {
+            let mine = self.device_instant();
+            let all = [(self.proxy.as_mut(), now)];
+            let device = Some(&mut self.device).filter(|_| runs);
+            for (host, now) in all.into_iter().chain([(device, mine)]) {
+                if let Some(host) = host
+                    && host.poll_timeout().is_some_and(|t| t <= now)
+                {
                     host.handle_timeout(now);
                 }
             }
-            if let Err(e) = self.dial.tick(&mut self.device, now) {
-                self.app.wrong.get_or_insert(e.to_string());
+            if runs && let Err(e) = self.dial.tick(&mut self.device, mine) {
+                self.app.not_connected(e.to_string());
             }
         }
     }
 
     fn arrive(&mut self) {
         let now = self.instant();
+        let mut waiting = VecDeque::new();
         while let Some(f) = self.air.arrived.pop_front() {
+            match self.freeze.filter(|_| f.to_device) {
+                Some(Freeze::Stopped) => {
+                    waiting.push_back(f);
+                    continue;
+                }
+                Some(Freeze::Suspended(_)) => continue,
+                None => {}
+            }
             let times = 1 + usize::from(self.draws.unit() < self.duplicated);
             let proxy = SocketAddr::from(PROXY);
             for _ in 0..times {
@@ -262,14 +367,18 @@ impl World {
                 if f.to_device {
                     // To an address that the device no longer has.
                     if self.addresses[f.access] == f.device {
+                        let now = self.device_instant();
                         self.device.arrive(now, f.access, proxy, None, data);
                     }
-                } else {
+                } else if let Some(host) = &mut self.proxy {
                     let network = FourTuple::new((f.device, 50_000).into(), Some(proxy.ip()));
-                    self.proxy.receive(now, network, None, data);
+                    host.receive(now, network, None, data);
                 }
             }
         }
+        // A socket has room for so many.
+        waiting.truncate(1000);
+        self.air.arrived = waiting;
     }
 
     fn pump(&mut self) {
@@ -280,14 +389,15 @@ impl World {
             turns += 1;
             assert!(turns < BUSY, "it sends in circles at {:?}", self.now);
             let mut again = false;
-            while let Some((handle, event)) = self.device.poll(now) {
+            let (runs, mine) = (self.freeze.is_none(), self.device_instant());
+            while let Some((handle, event)) = runs.then(|| self.device.poll(mine)).flatten() {
                 let device = &mut self.device;
-                if let Some(event) = self.dial.event(device, handle, event, now) {
+                if let Some(event) = self.dial.event(device, handle, event, mine) {
                     self.app.at_device(&event);
                 }
                 again = true;
             }
-            while let Some((handle, event)) = self.proxy.poll(now) {
+            while let Some((handle, event)) = self.proxy.as_mut().and_then(|p| p.poll(now)) {
                 self.app.at_proxy(handle, &event);
                 again = true;
             }
@@ -296,16 +406,20 @@ impl World {
             if let Some(c) = won.and_then(|h| self.device.connection(h)) {
                 again |= self.app.device(c, time);
             }
-            for handle in self.proxy.handles() {
-                if let Some(c) = self.proxy.connection(handle) {
-                    again |= self.app.proxy(handle, c);
+            if let Some(host) = &mut self.proxy {
+                for handle in host.handles() {
+                    if let Some(c) = host.connection(handle) {
+                        again |= self.app.proxy(handle, c);
+                    }
                 }
             }
             for to_device in [false, true] {
-                let host = if to_device {
-                    &mut self.proxy
-                } else {
-                    &mut self.device
+                let (host, now) = match to_device {
+                    true => (self.proxy.as_mut(), now),
+                    false => (Some(&mut self.device).filter(|_| runs), mine),
+                };
+                let Some(host) = host else {
+                    continue;
                 };
                 while let Some(out) = host.poll_transmit(now, &mut buf) {
                     again = true;

@@ -14,6 +14,9 @@ use crate::daemon::config;
 use crate::daemon::serve::Api;
 use crate::daemon::state::{lock, no_access, now};
 
+/// Seconds after which a start takes long.
+const STARTING: u64 = 2;
+
 type Result<T> = std::result::Result<T, DaemonError>;
 
 impl State {
@@ -24,6 +27,30 @@ impl State {
         };
         let paths = |(t, s): (u32, Session)| Some((t, s.paths().ok()?));
         sessions.into_iter().filter_map(paths).collect()
+    }
+
+    /// What the device is told while it has no session, or none that is heard of.
+    fn outage(&self) -> Option<String> {
+        let device = lock(&self.device).clone();
+        let lost = device.and_then(|d| d.lost_for());
+        let seconds = lost.map(|t| t.as_secs());
+        let lasting = seconds.map_or(String::new(), |s| format!("; connecting for {s} s"));
+        let session = self.current.borrow().clone();
+        if session.is_some() {
+            let silent = lost?.as_secs();
+            return Some(format!(
+                "nothing comes back from the proxy on any access for {silent} s: its session is \
+                 asked, and another is tried beside it"
+            ));
+        }
+        let trouble = lock(&self.trouble).clone();
+        let starting = || {
+            seconds
+                .filter(|s| *s >= STARTING)
+                .map(|_| "no answer yet".to_owned())
+        };
+        let why = trouble.or_else(starting)?;
+        Some(format!("no session: {why}{lasting}"))
     }
 
     pub(super) fn find(&self, name: &str) -> Result<usize> {
@@ -142,12 +169,8 @@ impl Api for State {
             ignored: Vec::new(),
             config_error: lock(&self.config_error).clone(),
             notes: {
-                let trouble = lock(&self.trouble).clone();
-                let trouble = trouble.map(|t| format!("no session: {t}"));
-                trouble
-                    .into_iter()
-                    .chain(lock(&self.notes).clone())
-                    .collect()
+                let notes = lock(&self.notes).clone();
+                self.outage().into_iter().chain(notes).collect()
             },
         })
     }

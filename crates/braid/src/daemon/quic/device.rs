@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_mpquic::forward::Forward;
-use braid_mpquic::{Device, tls};
+use braid_mpquic::{Device, Error, Keeper, tls};
 use tokio::task::JoinHandle;
 
 use super::api::is_missing;
@@ -14,7 +14,7 @@ use super::state::State;
 use crate::daemon::DaemonError;
 use crate::daemon::state::lock;
 
-/// Between two attempts.
+/// Before what sessions are made with is made again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Listens on the ports that are forwarded, and begins to connect.
@@ -57,35 +57,63 @@ fn without_digits(text: &str) -> String {
     text.replace(|c: char| c.is_ascii_digit(), "")
 }
 
+/// Makes one session after the other. What there is to make them with is made again should it
+/// fail, as where the interfaces cannot be followed.
 async fn keep(state: Arc<State>, remote: SocketAddr, tls: braid_mpquic::ClientConfig) {
-    let name = state.quic.name.clone();
-    let mut said: Option<String> = None;
+    let mut trouble = Trouble::default();
     loop {
+        let name = state.quic.name.clone();
         let accesses = lock(&state.steered).accesses.clone();
         let options = state.options();
-        match Device::connect(remote, &name, tls.clone(), options, accesses).await {
-            Ok((device, session)) => {
-                said = None;
-                for name in lock(&state.steered).disabled.clone() {
-                    let _ = device.enable(&name, false);
-                }
-                *lock(&state.device) = Some(device);
+        let e = match Device::keep(remote, &name, tls.clone(), options, accesses).await {
+            Ok(keeper) => follow(&state, &keeper, &mut trouble).await,
+            Err(e) => e,
+        };
+        trouble.tell(&state, &e);
+        *lock(&state.device) = None;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Takes sessions until there can be none.
+async fn follow(state: &State, keeper: &Keeper, trouble: &mut Trouble) -> Error {
+    for name in lock(&state.steered).disabled.clone() {
+        let _ = keeper.device().enable(&name, false);
+    }
+    *lock(&state.device) = Some(keeper.device().clone());
+    loop {
+        match keeper.session().await {
+            Ok(session) => {
+                trouble.is_over(state);
                 state.current.send_replace(Some(session.clone()));
                 let why = state.follow(&session).await;
                 state.current.send_replace(None);
-                *lock(&state.device) = None;
                 eprintln!("braid: {why}; connecting again");
+                *lock(&state.trouble) = Some(why);
             }
-            Err(e) => {
-                // Once is enough for what stays as it is, but for the time that some tell.
-                let text = e.to_string();
-                if said.as_deref().map(without_digits) != Some(without_digits(&text)) {
-                    eprintln!("braid: {text}; trying again every {} s", PAUSE.as_secs());
-                    said = Some(text);
-                }
-            }
+            Err(e @ Error::Io { .. }) => return e,
+            Err(e) => trouble.tell(state, &e),
         }
-        lock(&state.trouble).clone_from(&said);
-        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Why there is no session. Once is enough for what stays as it is, but for the time that
+/// some tell.
+#[derive(Default)]
+struct Trouble(Option<String>);
+
+impl Trouble {
+    fn tell(&mut self, state: &State, e: &Error) {
+        let text = e.to_string();
+        if self.0.as_deref() != Some(&without_digits(&text)) {
+            eprintln!("braid: {text}; trying again");
+            self.0 = Some(without_digits(&text));
+        }
+        *lock(&state.trouble) = Some(text);
+    }
+
+    fn is_over(&mut self, state: &State) {
+        self.0 = None;
+        *lock(&state.trouble) = None;
     }
 }
