@@ -51,7 +51,7 @@ pub enum End {
 #[error("the peer {0}")]
 pub struct Violation(pub(super) &'static str);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Stream {
     /// The next byte for the application.
     next: u64,
@@ -69,14 +69,22 @@ struct Stream {
     skipped: u64,
 }
 
-impl Stream {
-    fn new() -> Self {
+impl Default for Stream {
+    fn default() -> Self {
         Self {
+            next: 0,
+            parts: Assembly::default(),
+            reach: 0,
+            end: None,
             most: WINDOW,
-            ..Self::default()
+            reset: None,
+            stopped: false,
+            skipped: 0,
         }
     }
+}
 
+impl Stream {
     /// Where what can be read ends.
     fn readable(&self) -> u64 {
         self.parts.reach(self.next)
@@ -216,7 +224,7 @@ impl Incoming {
             }
         }
         Ok(Some(
-            self.streams.entry(channel).or_insert_with(Stream::new),
+            self.streams.entry(channel).or_default(),
         ))
     }
 
@@ -262,7 +270,7 @@ impl Incoming {
         if self.over.contains(channel) {
             return false;
         }
-        let s = self.streams.entry(channel).or_insert_with(Stream::new);
+        let s = self.streams.entry(channel).or_default();
         if s.stopped {
             return false;
         }
