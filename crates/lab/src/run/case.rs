@@ -107,6 +107,7 @@ impl Stage<'_, '_> {
     ) -> Result<Measured, LabError> {
         let (case, start) = (self.case, self.start);
         self.radio.set_epoch(start).await?;
+        let left_out = self.ends.left_out().await;
         let mut sampler = Sampler::new(case, self.repeat, start);
         let mut schedule = Schedule::new(case, self.repeat, start);
         schedule.arm(self.radio).await?;
@@ -143,6 +144,7 @@ impl Stage<'_, '_> {
             .await
             .context("read the emulator's counters")?;
         result.notes.extend(self.topology.notes.iter().cloned());
+        result.notes.extend(left_out);
         result.notes.extend(slow);
         if let Some(why) = self.context.controls.long_queues(case) {
             result

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use braid_control::Client;
 use braid_core::api::{
-    AccessChange, Connections, Counters, Event, EventKind, Events, Expected, Priorities, Role,
-    SchedulerChange, Weights,
+    AccessChange, AccessState, AccessStatus, Connections, Counters, Event, EventKind, Events,
+    Expected, Priorities, Role, SchedulerChange, Status, Weights,
 };
 use braid_mptcp::weights;
 use indexmap::IndexMap as Map;
@@ -304,6 +304,13 @@ impl Ends {
         all.into_iter().filter_map(note).collect()
     }
 
+    /// Accesses that the device leaves out of the case, and why: a note for each reason.
+    /// Those that wait as a backup, or that the run has taken down, are none.
+    pub(super) async fn left_out(&mut self) -> Vec<String> {
+        let status = self.device.client.get::<Status>("/v1/status").await;
+        notes_on_left_out(status.map(|s| s.accesses).unwrap_or_default())
+    }
+
     /// The processes at device and proxy.
     pub(super) fn processes(&self) -> (i32, i32) {
         (self.device.child.pid(), self.proxy.child.pid())
@@ -319,6 +326,19 @@ impl Ends {
         }
         all
     }
+}
+
+fn notes_on_left_out(accesses: Vec<AccessStatus>) -> Vec<String> {
+    let mut reasons: Map<String, Vec<String>> = Map::new();
+    for a in accesses {
+        let out = matches!(a.state, AccessState::Ignored | AccessState::NoAddress);
+        if out && a.enabled {
+            reasons.entry(a.why).or_default().push(a.name);
+        }
+    }
+    let note =
+        |(why, names): (String, Vec<String>)| format!("{}: not used: {why}", names.join(", "));
+    reasons.into_iter().map(note).collect()
 }
 
 /// The bystanders that use MPTCP, with what their ends are told.
@@ -400,4 +420,36 @@ async fn start(
         child,
         client: Client::new(&socket),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(name: &str, state: &str, why: &str) -> AccessStatus {
+        serde_json::from_value(json!({
+            "name": name, "kind": "lte", "address": null, "interface": name, "ifindex": null,
+            "up": true, "has_address": true, "enabled": why != "off", "backup": false,
+            "weight": null, "endpoint_id": null, "state": state, "why": why, "addresses": [],
+        }))
+        .expect("a status")
+    }
+
+    #[test]
+    fn accesses_that_are_left_out_are_told_once_for_each_reason() {
+        let limit = "the kernel takes 8 endpoints and others come before it";
+        let notes = notes_on_left_out(vec![
+            access("a1", "active", "used"),
+            access("a2", "backup", "waits"),
+            access("a3", "ignored", limit),
+            access("a4", "no-address", "no route"),
+            access("a5", "ignored", limit),
+            access("a6", "ignored", "off"),
+        ]);
+        let wanted = [
+            format!("a3, a5: not used: {limit}"),
+            "a4: not used: no route".into(),
+        ];
+        assert_eq!(notes, wanted);
+    }
 }
