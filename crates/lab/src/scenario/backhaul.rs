@@ -23,13 +23,14 @@ fn of_line(raw: &RawLink) -> [Key; 7] {
 }
 
 /// What belongs to the accesses behind a backhaul.
-fn of_accesses(raw: &RawLink) -> [Key; 5] {
+fn of_accesses(raw: &RawLink) -> [Key; 6] {
     [
         ("delay", raw.delay.is_some()),
         ("jitter", raw.jitter.is_some()),
         ("reorder", raw.reorder.is_some()),
         ("loss", raw.loss.is_some()),
         ("outage", raw.outage.is_some()),
+        ("mtu", raw.mtu.is_some()),
     ]
 }
 

@@ -41,6 +41,7 @@ pub(super) fn link_spec(
         queue: queue(raw),
         overhead_bytes: raw.overhead_bytes.unwrap_or(0),
         outage: raw.outage.unwrap_or_default(),
+        mtu: mtu(raw)?,
     })
 }
 
@@ -63,6 +64,9 @@ pub(super) fn changes(raw: &RawLink, files: &Files<'_>) -> Result<Vec<LinkChange
     }
     if raw.queue.is_some() {
         out.push(LinkChange::Queue(queue(raw)));
+    }
+    if let Some(mtu) = mtu(raw)? {
+        out.push(LinkChange::Mtu(Some(mtu)));
     }
     if raw.overhead_bytes.is_some() || raw.outage.is_some() {
         return Err(Problem::whole(
@@ -158,6 +162,18 @@ fn jitter(raw: &RawLink) -> Option<JitterSpec> {
         })
 }
 
+/// Path MTU: no less than IPv4's least, as nothing useful passes then.
+fn mtu(raw: &RawLink) -> Result<Option<u32>, Problem> {
+    let Some(mtu) = &raw.mtu else { return Ok(None) };
+    match mtu.get_ref() {
+        m @ 68..=65_535 => Ok(Some(*m)),
+        _ => Err(Problem::at(
+            mtu.span(),
+            "expected an MTU of 68 to 65535 bytes",
+        )),
+    }
+}
+
 fn loss(raw: &RawLink) -> LossSpec {
     match &raw.loss {
         None => LossSpec::None,
@@ -234,6 +250,8 @@ pub(super) fn describe(change: &LinkChange) -> String {
         LinkChange::Loss(LossSpec::Bernoulli(p)) => format!("loss {p}"),
         LinkChange::Loss(LossSpec::GilbertElliott { .. }) => "bursty loss".to_owned(),
         LinkChange::Queue(_) => "queue".to_owned(),
+        LinkChange::Mtu(None) => "no MTU".to_owned(),
+        LinkChange::Mtu(Some(bytes)) => format!("MTU {bytes}"),
         LinkChange::Down => "down".to_owned(),
         LinkChange::Up => "up".to_owned(),
     }

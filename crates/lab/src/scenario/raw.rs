@@ -117,6 +117,7 @@ pub(super) struct RawLink {
     pub(super) queue: Option<Either<Text<QueueText>, RawCodel>>,
     pub(super) overhead_bytes: Option<u32>,
     pub(super) outage: Option<InFlight>,
+    pub(super) mtu: Option<Spanned<u32>>,
 }
 
 pub(super) type RawRate = Either<Text<Rate>, Vec<(Text<Duration>, Text<Rate>)>>;
@@ -139,7 +140,8 @@ impl RawLink {
             loss,
             queue,
             overhead_bytes,
-            outage
+            outage,
+            mtu
         );
         // Rate and trace are two ways to say one thing: the later one wins.
         if over.rate.is_some() || over.trace.is_some() {

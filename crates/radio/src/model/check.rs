@@ -70,6 +70,16 @@ fn check_steps<T>(
     }
 }
 
+/// Least MTU of IPv4 (RFC 791).
+const MIN_MTU: u32 = 68;
+
+fn check_mtu(mtu: Option<u32>) -> Result<(), SpecError> {
+    match mtu {
+        Some(m) if m < MIN_MTU => err("mtu", format!("{m} bytes"), "at least 68 (RFC 791)"),
+        _ => Ok(()),
+    }
+}
+
 impl RateSpec {
     /// # Errors
     /// Steps or delivery opportunities out of order or none, or a rate above
@@ -162,7 +172,8 @@ impl LinkSpec {
         self.rate.check()?;
         self.delay.check()?;
         self.loss.check()?;
-        self.queue.check()
+        self.queue.check()?;
+        check_mtu(self.mtu)
     }
 }
 
@@ -175,6 +186,7 @@ impl LinkChange {
             Self::Delay(spec) => spec.check(),
             Self::Loss(spec) => spec.check(),
             Self::Queue(spec) => spec.check(),
+            Self::Mtu(mtu) => check_mtu(*mtu),
             Self::Jitter(_) | Self::Down | Self::Up => Ok(()),
         }
     }

@@ -69,6 +69,8 @@ pub(super) struct Link {
     pub(super) taken: VecDeque<Waiting>,
     pub(super) overhead: u32,
     pub(super) outage: InFlight,
+    /// See [`LinkSpec::mtu`].
+    pub(super) mtu: Option<u32>,
     pub(super) up: bool,
     /// Whether a medium or a backhaul serves the queue.
     pub(super) shared: bool,
@@ -97,6 +99,7 @@ impl Link {
             taken: VecDeque::new(),
             overhead: spec.overhead_bytes,
             outage: spec.outage,
+            mtu: spec.mtu,
             up: true,
             shared: false,
             free: Time::ZERO,

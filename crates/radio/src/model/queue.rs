@@ -35,6 +35,16 @@ impl Waiting {
         }
     }
 
+    /// How many packets are longer than `mtu` bytes: the first ones, as only the last of a train
+    /// may be shorter than the others.
+    pub(super) fn longer_than(&self, mtu: u32) -> u32 {
+        if self.train.full_bytes <= mtu {
+            return 0;
+        }
+        let last_fits = self.end == self.train.packets && self.train.last_bytes <= mtu;
+        self.packets() - u32::from(last_fits && self.end > self.first)
+    }
+
     /// The first `n` packets, which leave `self`.
     pub(super) fn split(&mut self, n: u32) -> Waiting {
         let head = Waiting {

@@ -136,18 +136,25 @@ impl Link {
             };
             if lost > 0 {
                 let good = packets.split(lost);
-                self.fly(good, at);
+                self.fly(good, at, sink);
             }
             let bad = packets.split(1);
             self.stats.discard(bad.span(), DropCause::Loss, sink);
         }
         if packets.packets() > 0 {
-            self.fly(packets, at);
+            self.fly(packets, at, sink);
         }
     }
 
-    /// `packets` leave for the far end at `at`.
-    pub(super) fn fly(&mut self, mut packets: Waiting, at: Time) {
+    /// `packets` leave for the far end at `at`; those that are too long for it do not arrive.
+    pub(super) fn fly(&mut self, mut packets: Waiting, at: Time, sink: &mut dyn Sink) {
+        if let Some(mtu) = self.mtu {
+            let long = packets.longer_than(mtu);
+            if long > 0 {
+                let lost = packets.split(long);
+                self.stats.discard(lost.span(), DropCause::TooLong, sink);
+            }
+        }
         while packets.packets() > 0 {
             // Packets that may overtake each other travel one by one.
             let n = if self.delay.reorders() {

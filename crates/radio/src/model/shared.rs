@@ -167,10 +167,10 @@ impl Stations for View<'_> {
     }
 
     fn sent(&mut self, s: usize, receiver: u32, packets: u32, at: Time) {
-        self.settle(s, receiver, packets, |link, w, _| {
+        self.settle(s, receiver, packets, |link, w, sink| {
             link.stats.sent_packets += u64::from(w.packets());
             link.stats.sent_bytes += w.bytes();
-            link.fly(w, at);
+            link.fly(w, at, sink);
         });
     }
 

@@ -27,6 +27,11 @@ pub struct LinkSpec {
     pub overhead_bytes: u32,
     /// What an outage does to packets on the link and in its queue.
     pub outage: InFlight,
+    /// Longest packet that arrives, bytes at the IP layer; none if all do. Longer ones take
+    /// their time on the link and are then lost without an ICMP message: a path-MTU black hole
+    /// (RFC 2923, section 2.1).
+    #[serde(default)]
+    pub mtu: Option<u32>,
 }
 
 impl Default for LinkSpec {
@@ -40,6 +45,7 @@ impl Default for LinkSpec {
             queue: QueueSpec::Packets(1000),
             overhead_bytes: 0,
             outage: InFlight::Lost,
+            mtu: None,
         }
     }
 }
@@ -187,6 +193,8 @@ pub enum LinkChange {
     Loss(LossSpec),
     /// New queue limits; packets over a smaller limit are dropped from the tail.
     Queue(QueueSpec),
+    /// New path MTU, for packets that leave from now on.
+    Mtu(Option<u32>),
     /// The link stops.
     Down,
     /// The link works again.

@@ -15,6 +15,8 @@ pub struct Drops {
     pub loss: u64,
     /// The link was down.
     pub link_down: u64,
+    /// Longer than the path's MTU.
+    pub too_long: u64,
     /// Given up by the medium.
     pub retry_limit: u64,
 }
@@ -27,13 +29,14 @@ impl Drops {
             DropCause::Codel => self.codel,
             DropCause::Loss => self.loss,
             DropCause::LinkDown => self.link_down,
+            DropCause::TooLong => self.too_long,
             DropCause::RetryLimit => self.retry_limit,
         }
     }
 
     /// Packets dropped for any cause.
     pub const fn total(&self) -> u64 {
-        self.queue_full + self.codel + self.loss + self.link_down + self.retry_limit
+        self.queue_full + self.codel + self.loss + self.link_down + self.too_long + self.retry_limit
     }
 
     pub(super) fn add(&mut self, cause: DropCause, packets: u64) {
@@ -42,6 +45,7 @@ impl Drops {
             DropCause::Codel => &mut self.codel,
             DropCause::Loss => &mut self.loss,
             DropCause::LinkDown => &mut self.link_down,
+            DropCause::TooLong => &mut self.too_long,
             DropCause::RetryLimit => &mut self.retry_limit,
         } += packets;
     }

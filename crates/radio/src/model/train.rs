@@ -81,6 +81,8 @@ pub enum DropCause {
     Loss,
     /// The link was down.
     LinkDown,
+    /// It was longer than the path's MTU.
+    TooLong,
     /// The medium gave up after its retry limit (802.11).
     RetryLimit,
 }

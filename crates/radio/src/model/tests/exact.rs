@@ -42,6 +42,40 @@ fn unlimited_passes_whole_trains_at_once() {
 }
 
 #[test]
+fn what_is_longer_than_the_mtu_takes_its_time_and_does_not_arrive() {
+    let spec = LinkSpec {
+        rate: mbps(12),
+        mtu: Some(1400),
+        ..LinkSpec::default()
+    };
+    let (mut net, link, mut log) = one(&spec);
+    let last_short = Train {
+        last_bytes: 750,
+        ..train(1, 3, 1500)
+    };
+    net.enqueue(link, Time::ZERO, last_short, &mut log);
+    net.enqueue(link, Time::ZERO, train(2, 2, 1400), &mut log);
+    net.advance(at_us(10_000), &mut log);
+    // Three packets of 1500, 1500 and 750 bytes took 2.5 ms.
+    assert_eq!((log.packets(), log.lost(DropCause::TooLong)), (3, 2));
+    assert_eq!(
+        log.delivered[0],
+        (
+            at_us(2500),
+            Span {
+                id: 1,
+                first: 2,
+                end: 3
+            }
+        )
+    );
+    net.apply(link, at_us(10_000), &LinkChange::Mtu(None), &mut log);
+    net.enqueue(link, at_us(10_000), train(3, 2, 1500), &mut log);
+    net.advance(at_us(20_000), &mut log);
+    assert_eq!((log.packets(), net.stats(link).drops.too_long), (5, 2));
+}
+
+#[test]
 fn an_outage_loses_what_is_queued_served_and_under_way() {
     let spec = LinkSpec {
         rate: mbps(12),

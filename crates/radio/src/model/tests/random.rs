@@ -97,6 +97,10 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
     ]
 }
 
+fn mtus() -> impl Strategy<Value = Option<u32>> {
+    prop_oneof![3 => Just(None), 1 => (68u32..1600).prop_map(Some)]
+}
+
 fn specs(reorder: bool) -> impl Strategy<Value = LinkSpec> {
     (
         rates(),
@@ -106,9 +110,10 @@ fn specs(reorder: bool) -> impl Strategy<Value = LinkSpec> {
         queues(),
         prop_oneof![Just(0u32), Just(38)],
         any::<bool>(),
+        mtus(),
     )
         .prop_map(
-            |(rate, delay, jitter, loss, queue, overhead_bytes, held)| LinkSpec {
+            |(rate, delay, jitter, loss, queue, overhead_bytes, held, mtu)| LinkSpec {
                 rate,
                 delay,
                 jitter,
@@ -116,6 +121,7 @@ fn specs(reorder: bool) -> impl Strategy<Value = LinkSpec> {
                 queue,
                 overhead_bytes,
                 outage: if held { InFlight::Held } else { InFlight::Lost },
+                mtu,
             },
         )
 }
@@ -127,6 +133,7 @@ fn changes(reorder: bool) -> impl Strategy<Value = LinkChange> {
         jitters(reorder).prop_map(LinkChange::Jitter),
         losses().prop_map(LinkChange::Loss),
         queues().prop_map(LinkChange::Queue),
+        mtus().prop_map(LinkChange::Mtu),
         Just(LinkChange::Down),
         Just(LinkChange::Up),
         Just(LinkChange::Up),
