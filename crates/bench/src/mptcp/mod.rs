@@ -3,6 +3,7 @@
 pub(crate) mod cost;
 pub(crate) mod fairness;
 pub(crate) mod recovery;
+mod recovery_service;
 pub(crate) mod soak;
 pub(crate) mod soak_plan;
 pub(crate) mod steps;

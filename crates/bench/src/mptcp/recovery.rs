@@ -8,6 +8,7 @@ use braid_lab::summary::Recovery;
 use clap::Args;
 use toml::Table;
 
+use super::recovery_service;
 use super::weights_plan::{MODES, capacities};
 use crate::figures::{Worst, show};
 use crate::report::{Comparison, Report};
@@ -28,6 +29,8 @@ pub(crate) struct Options {
 const FULL: u32 = 200;
 /// Outages of each access in one run of the lab: no more is lost when it is cut.
 const PER_RUN: u32 = 10;
+/// For so many outages of one access there is one run of each fault that concerns more.
+const OUTAGES_PER_SERVICE_RUN: u32 = 20;
 /// Length of an outage.
 const OUTAGE: Duration = Duration::from_millis(1000);
 /// From one outage to the next, of the next access. With three accesses each is
@@ -155,6 +158,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         "a gap of {LEAST_GAP_MS} ms means: at most that. The time until an access is used again \
          ends with the first 1000 bytes of data on its link, looked for every 5 ms"
     ));
+    let times = options.outages.div_ceil(OUTAGES_PER_SERVICE_RUN);
+    recovery_service::judge(&mut runs, &mut report, times)?;
     runs.finish(report, "recovery", options.outages >= FULL)
 }
 
