@@ -223,9 +223,7 @@ impl Incoming {
                 return Err(Violation("does not end the channels that were stopped"));
             }
         }
-        Ok(Some(
-            self.streams.entry(channel).or_default(),
-        ))
+        Ok(Some(self.streams.entry(channel).or_default()))
     }
 
     /// So many more bytes are known of.
