@@ -227,6 +227,13 @@ pub struct Subflow {
     pub pmtu_bytes: u32,
 }
 
+impl Subflow {
+    /// Whether it is neither being opened nor being closed (RFC 9293 3.3.2).
+    pub fn is_established(&self) -> bool {
+        self.state == "established"
+    }
+}
+
 /// `GET /v1/counters`: the namespace's counters since its start, as the kernel
 /// names them (`MPTcpExt.NoDSSInWindow`, `TcpExt.TCPTimeouts`, `Tcp.RetransSegs`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -47,7 +47,7 @@ impl Rates {
             moved.insert((s.local, s.remote), bytes);
             let Some(name) = access(s) else { continue };
             let t = all.entry(name).or_default();
-            t.subflows += 1;
+            t.subflows += u32::from(s.is_established());
             if s.tcp.rtt_us > 0 {
                 t.srtt_us = Some(t.srtt_us.map_or(s.tcp.rtt_us, |r| r.min(s.tcp.rtt_us)));
             }
@@ -232,6 +232,14 @@ mod tests {
         let later = rates.traffic(&sockets, 2_000_000_000, &name)["nr"];
         assert_eq!((later.rate_mbps, later.srtt_us), (Some(1.0), Some(400)));
         assert_eq!((later.sent, later.again), (2000, 20));
+        // One that is being opened and one that ends are no subflows to count.
+        let state = |port, state| TcpSocket {
+            state,
+            ..socket(port, 0, 400)
+        };
+        let three = [socket(1, 130_000, 900), state(3, 2), state(4, 4)];
+        let counted = Rates::default().traffic(&three, 1_000_000_000, &name)["nr"];
+        assert_eq!(counted.subflows, 1);
         // A socket that went takes nothing away.
         let gone = rates.traffic(&[socket(2, 0, 400)], 3_000_000_000, &name)["nr"];
         assert_eq!(gone.rate_mbps, Some(0.0));

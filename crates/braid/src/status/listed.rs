@@ -15,7 +15,7 @@ pub(super) struct Listed {
     token: u32,
     /// The other end, of its oldest subflow.
     remote: Option<SocketAddr>,
-    /// The accesses of its subflows.
+    /// The accesses of its established subflows.
     accesses: Vec<String>,
     congestion_control: Option<String>,
     /// Its own, where it has some.
@@ -26,7 +26,8 @@ pub(super) struct Listed {
 pub(super) fn listed(all: &Connections) -> Vec<Listed> {
     let one = |c: &Connection| {
         let first = c.subflows.first();
-        let mut accesses: Vec<_> = c.subflows.iter().filter_map(|s| s.access.clone()).collect();
+        let there = c.subflows.iter().filter(|s| s.is_established());
+        let mut accesses: Vec<_> = there.filter_map(|s| s.access.clone()).collect();
         accesses.sort_unstable();
         accesses.dedup();
         Some(Listed {

@@ -10,7 +10,7 @@ use serde::Serialize;
 /// How an access fares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Fares {
-    /// Subflows and plain TCP connections on it now.
+    /// Established subflows and plain TCP connections on it now.
     pub(super) subflows: u32,
     /// Payload that this end sent on it, retransmissions included; absent where
     /// there is one reading only.
@@ -44,7 +44,7 @@ pub(super) fn fares(before: Option<&Connections>, now: &Connections) -> HashMap<
     for s in subflows(now) {
         let Some(name) = &s.access else { continue };
         let (fares, sum) = all.entry(name.clone()).or_default();
-        fares.subflows += 1;
+        fares.subflows += u32::from(s.is_established());
         if s.srtt_ms > 0.0 {
             fares.srtt_ms = Some(fares.srtt_ms.map_or(s.srtt_ms, |t| t.min(s.srtt_ms)));
         }

@@ -63,7 +63,7 @@ pub struct AccessStatus {
     /// (at least 200 ms ago); absent at the first reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_mbps: Option<f64>,
-    /// Subflows on it now.
+    /// Established subflows and plain TCP connections on it now.
     #[serde(default)]
     pub subflows: u32,
 }

@@ -109,7 +109,7 @@ impl Sampler {
                 .iter()
                 .flat_map(|c| &c.connections)
                 .flat_map(|c| &c.subflows)
-                .filter(|s| s.access.as_deref() == Some(&access.name))
+                .filter(|s| s.access.as_deref() == Some(&access.name) && s.is_established())
                 .collect();
             self.rows.push(TimelineRow {
                 case: self.case.name.clone(),

@@ -80,11 +80,16 @@ impl TcpSocket {
         (token != 0).then_some(token)
     }
 
+    /// Whether it is neither being opened nor being closed: ESTABLISHED (RFC 9293 3.3.2).
+    pub fn is_established(&self) -> bool {
+        self.state == 1
+    }
+
     /// Whether it is a subflow that data of its connection may still come to or go from:
     /// ESTABLISHED or CLOSE-WAIT (RFC 9293 3.3.2). A connection ends its subflows only after
     /// its own DATA_FIN (RFC 8684 3.3.3), and one in FIN-WAIT-1 may be of an address that is
     /// gone and take minutes.
-    fn carries(&self) -> bool {
+    pub fn carries(&self) -> bool {
         self.token().is_some() && matches!(self.state, 1 | 8)
     }
 }
