@@ -12,11 +12,11 @@ use braid_core::api::AccessState;
 
 use super::memory::Memory;
 use super::pattern::Pattern;
-use super::routing::{From, lead};
+use super::routing::{From, Lead, lead};
 use super::rules::{Verdict, choose};
 use super::view::{Route, Rule, View};
 use crate::pm::{Endpoint, EndpointFlags};
-use candidates::{Known, candidates};
+use candidates::{Candidate, Known, candidates};
 use endpoints::endpoints;
 use state::state;
 
@@ -136,29 +136,6 @@ pub struct Plan {
     pub ignored: Vec<(String, String)>,
 }
 
-impl Plan {
-    /// Whether another interface that leads out has the address: the kernel takes one endpoint
-    /// of an address, and rules by source cannot tell the two apart.
-    fn is_double(
-        &mut self,
-        settings: &Settings,
-        access: usize,
-        interface: &str,
-        address: IpAddr,
-    ) -> bool {
-        let mut others = self.uses.iter();
-        let Some(other) = others.find(|u| u.address == address && u.routed) else {
-            return false;
-        };
-        let why = format!(
-            "{interface} has the same address as {} ({}), {address}: give one of them another",
-            settings.accesses[other.access].name, other.interface
-        );
-        self.doubles.push((access, why));
-        true
-    }
-}
-
 /// Decides what is to be set.
 pub fn plan(
     settings: &Settings,
@@ -191,45 +168,45 @@ pub fn plan(
             }
         }
     }
-    // Every access gets one before any gets two; of interfaces with one address, one that was
-    // not found to lead nowhere, else the one that was tried the longest ago.
-    all.sort_by_key(|c| {
-        let doubled = all_with(view, c.address.address) > 1;
-        let failed = memory.trials.failed(&c.interface.name, c.address.address);
-        (
-            c.rank,
-            failed.filter(|_| doubled),
-            c.access,
-            c.interface.index,
-        )
-    });
-    for c in all {
-        let (access, interface, address) = (c.access, c.interface, c.address);
-        if plan.is_double(settings, access, &interface.name, address.address) {
-            continue;
-        }
-        let peers = &settings.proxy;
+    // Every access gets one before any gets two.
+    all.sort_by_key(|c| (c.rank, c.access, c.interface.index));
+    let peers = &settings.proxy;
+    let all = all.into_iter().map(|c| {
+        let (interface, address) = (c.interface, c.address);
         let from = From {
             interface,
             address,
             peers,
         };
         let lead = lead(view, memory, from);
+        (c, lead)
+    });
+    let all: Vec<_> = all.collect();
+    let holders = holders(&all, memory);
+    for (c, lead) in all {
+        let (access, interface, address) = (c.access, c.interface, c.address.address);
+        let routed = lead.lacks.is_none();
+        let holder = holders.get(&address).filter(|(_, i)| *i != interface.index);
+        if let (true, Some((other, i))) = (routed, holder) {
+            let why = same_address(settings, &interface.name, address, *other, &view.name(*i));
+            plan.doubles.push((access, why));
+            continue;
+        }
         // What cannot be used is not to be in the way of an interface with the same address.
-        if lead.lacks.is_none() || all_with(view, address.address) == 1 {
+        if holder.is_none() {
             plan.rules.extend(lead.rules);
             plan.routes.extend(lead.routes);
         }
         plan.notes.extend(lead.note.map(|n| (access, n)));
-        let heard = memory.trials.heard(&interface.name, address.address);
+        let heard = memory.trials.heard(&interface.name, address);
         plan.uses.push(Use {
             access,
-            address: address.address,
+            address,
             ifindex: interface.index,
             interface: interface.name.clone(),
-            routed: lead.lacks.is_none(),
-            trial: c.trial || lead.lacks.is_some() && !heard,
-            networked: address.reaches_more(),
+            routed,
+            trial: c.trial || !routed && !heard,
+            networked: c.address.reaches_more() && holder.is_none(),
             lacks: lead.lacks.unwrap_or_default(),
             endpoint: false,
         });
@@ -285,8 +262,14 @@ pub fn plan_once(settings: &Settings, view: &View, memory: &Memory) -> Plan {
     }
     uses.sort_by_key(|u| u.access);
     for u in uses {
-        if !plan.is_double(settings, u.access, &u.interface, u.address) {
-            plan.uses.push(u);
+        let mut others = plan.uses.iter();
+        match others.find(|o| o.address == u.address) {
+            Some(o) => {
+                let (other, by) = (o.access, &o.interface);
+                let why = same_address(settings, &u.interface, u.address, other, by);
+                plan.doubles.push((u.access, why));
+            }
+            None => plan.uses.push(u),
         }
     }
     plan.owned = owned(view, memory, &serving, &plan.uses);
@@ -298,10 +281,35 @@ pub fn plan_once(settings: &Settings, view: &View, memory: &Memory) -> Plan {
     plan
 }
 
-/// How many interfaces have an address.
-fn all_with(view: &View, address: IpAddr) -> usize {
-    let with = view.addresses.iter().filter(|a| a.address == address);
-    with.map(|a| a.ifindex).collect::<BTreeSet<_>>().len()
+/// Which access and interface has an address for which there is a way: the first that was not
+/// found to lead nowhere, else the one that was tried the longest ago. The kernel takes one
+/// endpoint of an address, and rules by source cannot tell two interfaces apart.
+fn holders(all: &[(Candidate<'_>, Lead)], memory: &Memory) -> BTreeMap<IpAddr, (usize, u32)> {
+    let mut best = BTreeMap::new();
+    for (c, _) in all.iter().filter(|(_, lead)| lead.lacks.is_none()) {
+        let failed = memory.trials.failed(&c.interface.name, c.address.address);
+        let new = (failed, c.access, c.interface.index);
+        let known = best.entry(c.address.address).or_insert(new);
+        if failed < known.0 {
+            *known = new;
+        }
+    }
+    let of = |(address, (_, access, index))| (address, (access, index));
+    best.into_iter().map(of).collect()
+}
+
+fn same_address(
+    settings: &Settings,
+    interface: &str,
+    address: IpAddr,
+    other: usize,
+    other_interface: &str,
+) -> String {
+    let name = &settings.accesses[other].name;
+    format!(
+        "{interface} has the same address as {name} ({other_interface}), {address}: give one of \
+         them another"
+    )
 }
 
 /// An endpoint is ours if we made it, or if it is what we would make, on an

@@ -32,7 +32,7 @@ pub(super) struct Candidate<'a> {
 
 /// The addresses of an interface that may serve an access: IPv4 and IPv6 take turns, the
 /// preferred one of each first. One that is silent stays, as it may come back, and gives its
-/// place to the next.
+/// place to the next of its family.
 pub(super) fn candidates<'a>(
     known: Known<'a>,
     access: usize,
@@ -40,34 +40,43 @@ pub(super) fn candidates<'a>(
 ) -> Vec<Candidate<'a>> {
     let own = known.settings.accesses[access].max_addresses;
     let most = own.unwrap_or(known.settings.max_addresses).max(1);
-    let turns = |v4: bool| {
-        let all = in_order(known, access, interface, v4).into_iter();
-        all.enumerate()
-            .map(move |(i, a)| (2 * i + usize::from(!v4), a))
+    let families = [true, false].map(|v4| in_order(known, access, interface, v4));
+    let turns = |i: usize| {
+        let all = 0..families[i].len();
+        all.map(move |n| (2 * n + i, i))
     };
-    let mut all: Vec<_> = turns(true).chain(turns(false)).collect();
-    all.sort_by_key(|(i, _)| *i);
-    let (mut rank, mut gone) = (0, [false; 2]);
+    let mut places: Vec<_> = turns(0).chain(turns(1)).collect();
+    places.sort_unstable();
+    places.truncate(most);
     let mut chosen = Vec::new();
-    for (_, address) in all {
-        if rank >= most {
-            break;
+    for (i, family) in families.into_iter().enumerate() {
+        let mut ranks = (0..).zip(&places).filter(|(_, (_, of))| *of == i);
+        let Some((mut rank, _)) = ranks.next() else {
+            continue;
+        };
+        let mut gone = false;
+        for address in family {
+            let condition = known.conditions.get(&address.address);
+            let silent = matches!(condition, Some(Condition::Silent { .. }));
+            let trials = &known.memory.trials;
+            let heard = trials.heard(&interface.name, address.address);
+            chosen.push(Candidate {
+                rank,
+                access,
+                interface,
+                address,
+                trial: gone && !silent && !heard,
+            });
+            gone |= silent;
+            if !silent {
+                match ranks.next() {
+                    Some((next, _)) => rank = next,
+                    None => break,
+                }
+            }
         }
-        let gone = &mut gone[usize::from(address.address.is_ipv4())];
-        let silent = known.conditions.get(&address.address);
-        let silent = matches!(silent, Some(Condition::Silent { .. }));
-        let trials = &known.memory.trials;
-        let heard = trials.heard(&interface.name, address.address);
-        chosen.push(Candidate {
-            rank,
-            access,
-            interface,
-            address,
-            trial: *gone && !silent && !heard,
-        });
-        *gone |= silent;
-        rank += usize::from(!silent);
     }
+    chosen.sort_by_key(|c| c.rank);
     chosen
 }
 

@@ -198,7 +198,7 @@ fn others() -> impl Strategy<Value = Vec<Rule>> {
     let any = everywhere(true);
     let suppressed = Rule {
         suppress: Some(0),
-        ..Rule::new(100, any, MAIN_TABLE)
+        ..Rule::new(RULE_PRIORITY - 1, any, MAIN_TABLE)
     };
     let marked = Rule {
         rest: Rest::Unmet,

@@ -227,7 +227,10 @@ fn one_that_falls_silent_gives_way_and_the_access_counts_as_silent_until_the_nex
 fn of_two_interfaces_with_one_address_the_other_has_its_turn() {
     let (mut s, mut view) = device(&[(1, "10.77.1.2"), (2, "10.77.1.2"), (3, "10.77.3.2")]);
     s.max_addresses = 1;
-    let by = |p: &Plan| p.endpoints[0].ifindex;
+    let by = |p: &Plan| {
+        let mut all = p.endpoints.iter();
+        all.find(|e| e.address == ip("10.77.1.2")).unwrap().ifindex
+    };
     let mut memory = Memory::default();
     let none = Conditions::new();
     let p = planned(&s, &view, &mut memory, &none);
@@ -310,10 +313,18 @@ proptest! {
             return Ok(());
         }
         let c = silent(&down);
+        let none = planned(&s, &view, &mut Memory::default(), &Conditions::new());
         let p = planned(&s, &view, &mut Memory::default(), &c);
-        let live = all.len() - down.len();
-        let used = p.endpoints.iter().filter(|e| !c.contains_key(&e.address)).count();
-        prop_assert_eq!(used, live.min(max));
+        for v4 in [true, false] {
+            let family = |a: &IpAddr| a.is_ipv4() == v4;
+            let quota = none.endpoints.iter().filter(|e| family(&e.address)).count();
+            let there = view.addresses.iter().map(|a| a.address).filter(family);
+            let live = there.filter(|a| !c.contains_key(a)).count();
+            let used = p.endpoints.iter().map(|e| e.address).filter(family);
+            let used = used.filter(|a| !c.contains_key(a)).count();
+            prop_assert_eq!(used, live.min(quota));
+        }
+        prop_assert!(none.endpoints.len() == all.len().min(max));
         prop_assert!(!p.endpoints.is_empty(), "the last one stays");
     }
 }
