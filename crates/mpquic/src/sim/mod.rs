@@ -14,6 +14,7 @@ mod outages;
 mod packets;
 mod random;
 mod restored;
+mod resends;
 mod script;
 mod service;
 mod shares;

@@ -21,6 +21,8 @@ use crate::{Access, Connection, Dial, Host, Options, PathInfo, Target};
 pub(super) const HEADERS: u32 = 28;
 /// More turns than this at one time are not needed.
 const BUSY: u32 = 10_000;
+/// Nor more than this in which nothing is sent or received.
+const MAX_IDLE: u32 = 50;
 const PROXY: ([u8; 4], u16) = ([10, 77, 0, 1], 4433);
 
 /// Both directions of an access.
@@ -114,6 +116,8 @@ pub(super) struct World {
     /// Of everything that was sent: equal for equal seeds.
     pub(super) trace: u64,
     pub(super) sent_bytes: Vec<[u64; 2]>,
+    /// Datagrams that have arrived.
+    arrivals: u64,
     pub(super) app: App,
 }
 
@@ -198,6 +202,7 @@ impl World {
             longest: vec![u32::MAX; radios.len()],
             trace: 0xcbf2_9ce4_8422_2325,
             sent_bytes: vec![[0; 2]; radios.len()],
+            arrivals: 0,
             app,
         }
     }
@@ -299,11 +304,19 @@ impl World {
 
     fn go(&mut self, end: Time, until: impl Fn(&Self) -> bool) {
         let (mut since, mut turns) = (self.now, 0);
+        let (mut idle, mut before) = (0, (self.now, 0, 0));
         loop {
             self.pump();
             turns = if self.now == since { turns + 1 } else { 0 };
             since = self.now;
             assert!(turns < BUSY, "it goes round in circles at {since:?}");
+            let progress = (self.now, self.trace, self.arrivals);
+            idle = if progress == before { idle + 1 } else { 0 };
+            before = progress;
+            assert!(
+                idle < MAX_IDLE,
+                "time stands and nothing happens at {since:?}"
+            );
             if until(self) {
                 return;
             }
@@ -360,6 +373,7 @@ impl World {
                 Some(Freeze::Suspended(_)) => continue,
                 None => {}
             }
+            self.arrivals += 1;
             let times = 1 + usize::from(self.draws.unit() < self.duplicated);
             let proxy = SocketAddr::from(PROXY);
             for _ in 0..times {
