@@ -7,8 +7,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::tcp::Tcp;
 use super::wire;
-use crate::Session;
+use crate::{Session, Stream};
 
 /// A port of the device whose connections go on at the proxy.
 #[derive(Debug)]
@@ -68,10 +69,27 @@ impl Forward {
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
 
 async fn one(
-    mut tcp: TcpStream,
+    tcp: TcpStream,
+    to: SocketAddr,
+    sessions: watch::Receiver<Option<Session>>,
+) -> io::Result<()> {
+    let tcp = Tcp::new(tcp)?;
+    let stream = tokio::select! {
+        stream = connected(to, sessions) => stream?,
+        // The program has gone before there was anything to carry.
+        _ = tcp.failed() => return Ok(()),
+    };
+    // How a connection ends is told to its own two ends.
+    let _ = super::join(tcp, stream).await;
+    Ok(())
+}
+
+/// A stream that goes on at the proxy to `to`. What is given up before is reset: no byte of
+/// the program has left.
+async fn connected(
     to: SocketAddr,
     mut sessions: watch::Receiver<Option<Session>>,
-) -> io::Result<()> {
+) -> io::Result<Stream> {
     let there = sessions.wait_for(Option::is_some).await;
     let session = there.ok().and_then(|s| s.clone());
     let Some(session) = session else {
@@ -82,7 +100,5 @@ async fn one(
     wire::answered(&mut stream)
         .await?
         .map_err(io::Error::other)?;
-    // How a connection ends is told to its own two ends.
-    let _ = super::join(&mut tcp, &mut stream).await;
-    Ok(())
+    Ok(stream)
 }

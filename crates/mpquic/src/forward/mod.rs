@@ -3,9 +3,14 @@
 //!
 //! Each takes one stream of the session. It begins with where to (see [`wire`]), the
 //! proxy answers whether it is connected, and from then on the bytes are the program's.
+//!
+//! A connection ends at one end as it ends at the other: the end of a direction (FIN) as the
+//! end of that direction, while the other goes on; anything else (a reset, the loss of the
+//! session, the end of either daemon) as a reset of both.
 
 mod device;
 mod proxy;
+mod tcp;
 pub mod wire;
 
 pub use device::Forward;
@@ -13,19 +18,34 @@ pub use proxy::{Allowed, serve};
 
 use std::io;
 
-use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
-use tokio::net::TcpStream;
+use tokio::io::copy_bidirectional_with_sizes;
 
-/// What is moved at a time.
+use crate::Stream;
+use tcp::Tcp;
+
+/// Bytes that are moved at a time, at most.
 const PIECE: usize = 256 << 10;
+/// Error code of streams whose TCP connection was reset, or failed.
+const TCP_FAILED: u64 = 2;
 
-/// Moves bytes both ways until both directions have ended.
-async fn join(
-    tcp: &mut TcpStream,
-    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
-) -> io::Result<()> {
-    // What a program writes at once is sent at once.
-    tcp.set_nodelay(true)?;
-    copy_bidirectional_with_sizes(tcp, stream, PIECE, PIECE).await?;
-    Ok(())
+/// Moves bytes both ways until both directions have ended, or either fails: then both are
+/// reset, as TCP does.
+async fn join(tcp: Tcp, mut stream: Stream) -> io::Result<()> {
+    let mut directions = tcp.directions();
+    let stopped = stream.stopped();
+    let done = tokio::select! {
+        biased;
+        e = tcp.failed() => Err(e),
+        // The connection at the other end was reset, of which one that writes nothing hears no
+        // other way.
+        e = stopped => Err(e),
+        done = copy_bidirectional_with_sizes(&mut directions, &mut stream, PIECE, PIECE) => done,
+    };
+    match done {
+        Ok(_) => tcp.finish(),
+        Err(e) => {
+            stream.abort(TCP_FAILED);
+            Err(e)
+        }
+    }
 }

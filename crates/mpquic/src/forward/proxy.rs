@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::tcp::Tcp;
 use super::wire::{self, Refusal};
 use crate::{Session, Stream};
 
@@ -43,8 +45,7 @@ async fn one(mut stream: Stream, allowed: Allowed) {
     let Ok(Ok(to)) = asked else { return };
     let connected = match allowed.includes(to) {
         true => match timeout(PATIENCE, TcpStream::connect(to)).await {
-            Ok(Ok(tcp)) => Ok(tcp),
-            Ok(Err(e)) => Err(Refusal::of(&e)),
+            Ok(tcp) => tcp.and_then(Tcp::new).map_err(|e| Refusal::of(&e)),
             Err(_) => Err(Refusal::Unreachable),
         },
         false => Err(Refusal::Forbidden),
@@ -53,8 +54,10 @@ async fn one(mut stream: Stream, allowed: Allowed) {
     if wire::answer(&mut stream, outcome).await.is_err() {
         return;
     }
-    if let Ok(mut tcp) = connected {
+    match connected {
         // How a connection ends is told to its own two ends.
-        let _ = super::join(&mut tcp, &mut stream).await;
+        Ok(tcp) => drop(super::join(tcp, stream).await),
+        // Dropped at once, the stream would be reset, and the reason might not arrive.
+        Err(_) => drop(timeout(PATIENCE, stream.shutdown()).await),
     }
 }

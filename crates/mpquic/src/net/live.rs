@@ -44,6 +44,8 @@ pub(super) struct Live {
     pub(super) finishers: HashMap<u64, Waker>,
     /// Streams that programs write, and the error code where the peer has stopped them.
     pub(super) writing: HashMap<u64, Option<u64>>,
+    /// Who waits for the peer to stop a stream, whether or not it writes.
+    pub(super) watchers: HashMap<u64, Waker>,
     /// Streams of QUIC that were shut down and dropped, and that the peer does not have all of.
     pub(super) leaving: HashSet<u64>,
     /// Who waits for the end of the session, for room to open a stream, for a stream that the
@@ -72,6 +74,7 @@ impl Live {
             writers: HashMap::new(),
             finishers: HashMap::new(),
             writing: HashMap::new(),
+            watchers: HashMap::new(),
             leaving: HashSet::new(),
             enders: Waiters::default(),
             openers: Waiters::default(),
@@ -141,15 +144,16 @@ impl Live {
         }
         wake(self.writers.remove(&id));
         wake(self.finishers.remove(&id));
+        wake(self.watchers.remove(&id));
     }
 
     /// Nobody writes a stream any more.
     pub(super) fn leave_writing(&mut self, id: u64, connection: &mut Connection) {
         self.writing.remove(&id);
         self.finishers.remove(&id);
-        if self.writers.remove(&id).is_some() {
-            connection.block(false);
-        }
+        self.watchers.remove(&id);
+        self.writers.remove(&id);
+        connection.block(!self.writers.is_empty());
     }
 
     fn tell(&self, access: Option<String>, up: bool, why: String) {
@@ -161,7 +165,8 @@ impl Live {
         self.handle = None;
         self.ended.get_or_insert(reason.into());
         let writing = self.writers.drain().chain(self.finishers.drain());
-        let all = self.readers.drain().chain(writing);
+        let all = self.readers.drain().chain(self.watchers.drain());
+        let all = all.chain(writing);
         all.for_each(|(_, w)| w.wake());
         let waiting = [
             &mut self.enders,

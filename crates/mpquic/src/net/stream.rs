@@ -37,6 +37,12 @@ impl Stream {
         (self.read, self.write)
     }
 
+    /// Waits until the peer stops what is written, or the session ends, also where nothing is
+    /// written now. Returns the error that a write would have; not again to another who waits.
+    pub fn stopped(&self) -> impl Future<Output = io::Error> + Send + use<> {
+        self.write.stopped()
+    }
+
     /// Resets what is written and stops what is read, with the same error code
     /// ([`WriteHalf::reset`], [`ReadHalf::stop`]).
     pub fn abort(&mut self, error: u64) {

@@ -61,6 +61,24 @@ impl WriteHalf {
         });
     }
 
+    pub(super) fn stopped(&self) -> impl Future<Output = io::Error> + Send + use<> {
+        let (hold, id) = (Arc::clone(&self.hold), self.id);
+        std::future::poll_fn(move |cx| {
+            let stopped = hold.ask(|live, _| {
+                let code = live.writing.get(&id).copied().flatten();
+                if code.is_none() {
+                    live.watchers.insert(id, cx.waker().clone());
+                }
+                code
+            });
+            match stopped {
+                Ok(None) => Poll::Pending,
+                Ok(Some(code)) => Poll::Ready(Aborted::Stopped(code).into()),
+                Err(e) => Poll::Ready(e.into()),
+            }
+        })
+    }
+
     /// Does something with the stream, unless it has ended early.
     fn poll<T>(
         &mut self,

@@ -315,3 +315,24 @@ fn streams_beyond_what_the_peer_allows_wait() {
         assert_eq!(*told.borrow(), all, "{lane:?}");
     }
 }
+
+/// A stop is told to who writes nothing.
+#[test]
+fn a_stop_is_told_while_nothing_is_written() {
+    for lane in [Lane::Datagram, Lane::Stream] {
+        let (d, _) = both(
+            lane,
+            |mut s| async move {
+                s.write_all(b"x").await.unwrap();
+                kind(s.stopped().await)
+            },
+            |s| async move {
+                let (mut read, _write) = s.into_split();
+                assert!(!read.chunk().await.unwrap().is_empty());
+                read.stop(5);
+                String::new()
+            },
+        );
+        assert_eq!(d, "Stopped(5)", "{lane:?}");
+    }
+}
