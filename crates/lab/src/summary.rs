@@ -119,7 +119,8 @@ pub struct CaseResult {
     pub gap_ms: Option<f64>,
     /// Time from start until the last byte, for transfers of a fixed size, s.
     pub completion_s: Option<f64>,
-    /// Bytes that TCP sent again on the same subflow.
+    /// Bytes that TCP sent again on the same subflow; of MPQUIC, full packets that were taken
+    /// for lost on any path.
     pub retransmitted_bytes: Option<u64>,
     /// Bytes that MPTCP sent again on another subflow.
     pub reinjected_bytes: Option<u64>,

@@ -106,6 +106,11 @@ pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult
             r.notes.push("MPTCP fell back to TCP".into());
         }
     }
+    if matches!(case.engine, Engine::Mpquic { .. }) {
+        // The sender's own connection ends at the daemon beside it: what is sent again there
+        // crosses no access.
+        r.retransmitted_bytes = i.sampler.sent_again();
+    }
     r.recoveries = i
         .schedule
         .outages

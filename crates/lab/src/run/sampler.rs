@@ -72,6 +72,8 @@ pub(super) struct Sampler {
     busy: BTreeMap<String, (Time, f64)>,
     /// At each tick.
     cpu: Vec<Used>,
+    /// Bytes that the daemon has sent again on each path that it ever had.
+    sent_again: BTreeMap<(Option<u32>, u8), u64>,
 }
 
 impl Sampler {
@@ -85,7 +87,13 @@ impl Sampler {
             others: Vec::new(),
             busy: BTreeMap::new(),
             cpu: Vec::new(),
+            sent_again: BTreeMap::new(),
         }
+    }
+
+    /// Bytes that the daemon has sent again on all paths; none where it was not asked.
+    pub(super) fn sent_again(&self) -> Option<u64> {
+        (!self.sent_again.is_empty()).then(|| self.sent_again.values().sum())
     }
 
     /// Takes the counters at `t`; `weights` are those of the time until then.
@@ -102,6 +110,12 @@ impl Sampler {
         let mut now: BTreeMap<String, Count> = BTreeMap::new();
         let before = self.counts.last().map(|c| c.1.clone()).unwrap_or_default();
         let busy = self.media(t, stats);
+        for c in connections.iter().flat_map(|c| &c.connections) {
+            for s in &c.subflows {
+                let path = (c.token, s.local_id);
+                self.sent_again.insert(path, s.retransmitted_bytes);
+            }
+        }
         for access in &self.case.accesses {
             let c = count(stats, &access.name, direction);
             let b = before.get(&access.name).copied().unwrap_or_default();
