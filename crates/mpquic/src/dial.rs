@@ -96,7 +96,7 @@ pub struct Dial {
     watch: Option<Instant>,
     /// Was answered while the connection that there is was silent, and takes its place then.
     heir: Option<(ConnectionHandle, Instant)>,
-    /// Connections that were replaced, until that is told.
+    /// Connections that were replaced, or are lost, until that is told.
     replaced: Vec<ConnectionHandle>,
     stopped: bool,
 }
@@ -178,6 +178,8 @@ impl Dial {
         if self.stopped {
             return Ok(());
         }
+        // Before the library gives a handle to another connection.
+        self.replaced.retain(|h| host.connection(*h).is_some());
         if self.heir.is_some_and(|(_, at)| at <= now) {
             // It may have answered meanwhile.
             self.watch = Some(now);
@@ -232,6 +234,8 @@ impl Dial {
         }
         let open = host.connection(won).filter(|c| !c.is_closed());
         let Some(connection) = open else {
+            // Why it has ended may not have been told yet.
+            self.replaced.push(won);
             self.lose(now);
             return;
         };

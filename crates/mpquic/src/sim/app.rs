@@ -31,6 +31,8 @@ pub(super) struct App {
     incoming: Option<StreamId>,
     /// Sessions that the device has had.
     pub(super) sessions: u64,
+    /// Those that it was told are lost.
+    pub(super) lost: u64,
     /// They may be lost.
     may_be_lost: bool,
     /// The device has all of it.
@@ -87,7 +89,7 @@ impl App {
     pub(super) fn at_device(&mut self, event: &Event) {
         match event {
             Event::Connected => self.sessions += 1,
-            Event::Lost(_) if self.may_be_lost => {}
+            Event::Lost(_) if self.may_be_lost => self.lost += 1,
             Event::Lost(reason) => self.fail(format!("the device's end was lost: {reason}")),
             Event::PathUp { .. } | Event::PathDown { .. } => self.log.push(format!("{event:?}")),
             _ => {}

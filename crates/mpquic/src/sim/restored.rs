@@ -169,6 +169,10 @@ fn outage(seed: u64) -> Result<Duration, String> {
     if let Some(wrong) = &run.world.app.wrong {
         return Err(format!("{text}: {wrong}"));
     }
+    let (sessions, lost) = (run.world.app.sessions, run.world.app.lost);
+    if lost + 1 != sessions {
+        return Err(format!("{text}: of {sessions} sessions {lost} are lost"));
+    }
     // It lasts, whatever comes back then.
     if silent {
         for i in some {
