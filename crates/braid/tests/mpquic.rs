@@ -418,3 +418,63 @@ fn a_proxy_that_was_killed_is_found_again_within_seconds() {
         device.stop();
     }
 }
+
+/// Neither access answers with ICMP when a packet is too long: it is lost.
+#[test]
+fn what_each_access_carries_is_found_and_told() {
+    for (lane, mtus) in [
+        ("", [1500, 1400]),
+        ("", [1280, 1280]),
+        ("lane = \"stream\"\n", [1500, 1400]),
+    ] {
+        let Some(w) = World::new(2) else { return };
+        for (k, mtu) in (1..).zip(mtus) {
+            for (ns, end) in [(&w.device, "d"), (&w.proxy, "p")] {
+                let words = format!("link set {end}{k} mtu {mtu}");
+                let ip = || Command::new("ip").args(words.split(' ')).status();
+                assert!(ns.run(ip).is_ok_and(|s| s.success()), "ip {words}");
+            }
+        }
+        if !w.limited(2) {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (at_device, at_proxy) = configs(dir.path(), lane);
+        let proxy = End::start(&w.proxy, Role::Proxy, at_proxy).unwrap();
+        let device = End::start(&w.device, Role::Device, at_device).unwrap();
+        let listener = w.proxy.run(|| TcpListener::bind((SERVICE, 5001)).unwrap());
+        let server = w.serve(listener);
+        eventually("both are active", || {
+            let status: Status = device.ask("/v1/status");
+            let active = |a: &AccessStatus| a.state == AccessState::Active;
+            status.accesses.iter().all(active).then_some(())
+        });
+        let mut tcp = w
+            .device
+            .run(|| TcpStream::connect("127.0.0.1:5001").unwrap());
+        fetch(&mut tcp, 20_000_000);
+        let wanted = |name: &str, mtu: u64| {
+            let status: Status = proxy.ask("/v1/status");
+            let note = status.accesses.into_iter().find(|a| a.name == name);
+            let note = note.unwrap().note.unwrap_or_default();
+            let bytes = note.split(' ').find_map(|w| w.parse::<u64>().ok());
+            match mtu {
+                1500 => bytes.is_none(),
+                _ => bytes.is_some_and(|b| b <= mtu && b + 40 >= mtu),
+            }
+        };
+        eventually("what they carry is told", || {
+            fetch(&mut tcp, 200_000);
+            let found = wanted("nr", mtus[0]) && wanted("wifi", mtus[1]);
+            found.then_some(())
+        });
+        let told: Connections = proxy.ask("/v1/connections");
+        for s in &told.connections[0].subflows {
+            assert!(s.sent_bytes > 1_000_000, "{lane} {mtus:?}: {s:?}");
+        }
+        world::ask(&mut tcp, 0);
+        server.join().unwrap();
+        device.stop();
+        proxy.stop();
+    }
+}

@@ -104,7 +104,7 @@ impl Host {
     /// An end that connects.
     pub fn new(config: EndpointConfig) -> Self {
         Self {
-            quic: Endpoint::new(Arc::new(config), None, false),
+            quic: Endpoint::new(Arc::new(config), None, true),
             listening: None,
             connections: BTreeMap::new(),
             half_open: BTreeSet::new(),

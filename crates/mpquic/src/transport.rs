@@ -29,7 +29,9 @@ const DATAGRAMS_RECEIVED: usize = 4 << 20;
 /// UDP payload of a full packet over IPv4 or IPv6 at an MTU of 1500.
 pub(crate) const PAYLOAD: u16 = 1452;
 /// The same of one that every path of QUIC carries (RFC 9000 14).
-pub(crate) const LEAST_PAYLOAD: u64 = 1200;
+const LEAST_PAYLOAD: u16 = 1200;
+/// How exactly a path's is searched for between the two.
+const MTU_STEP: u16 = 16;
 
 /// A queue that overflows may look to the library as if full packets did not fit, and it
 /// sends ones of 1200 bytes. It tries longer ones again after this.
@@ -41,11 +43,16 @@ pub(crate) fn config(lane: Lane, inner: Inner, shared: &Shared) -> Arc<Transport
     // Does nothing unless QLOGDIR names a folder.
     t.qlog_factory(Arc::new(QlogFileFactory::from_env()));
     let mut mtu = MtuDiscoveryConfig::default();
-    mtu.upper_bound(PAYLOAD).black_hole_cooldown(BLACK_HOLE);
-    if lane == Lane::Datagram {
-        // The lane looks itself what fits.
-        t.min_mtu(PAYLOAD);
-    }
+    mtu.upper_bound(PAYLOAD)
+        .minimum_change(MTU_STEP)
+        .black_hole_cooldown(BLACK_HOLE);
+    let initial = match lane {
+        // The lane looks itself what fits, on each path. The library would have the least of
+        // all paths for all of its datagrams.
+        Lane::Datagram => PAYLOAD,
+        Lane::Stream => LEAST_PAYLOAD,
+    };
+    t.min_mtu(initial);
     // On this lane the device ends single paths, and keeps all of them where none is left.
     // On the other the peer acknowledges on its first path until that has ended.
     let path_idle = match lane {
@@ -57,7 +64,7 @@ pub(crate) fn config(lane: Lane, inner: Inner, shared: &Shared) -> Arc<Transport
         .default_path_max_idle_timeout(Some(path_idle))
         .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
         .initial_rtt(INITIAL_RTT)
-        .initial_mtu(PAYLOAD)
+        .initial_mtu(initial)
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
         .receive_window(VarInt::from_u32(WINDOW))
         .send_window(WINDOW.into())

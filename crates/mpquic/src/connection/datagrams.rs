@@ -326,13 +326,14 @@ impl Connection {
                 (What::New, self.scheduler.decide(time, &new, &self.views))
             }
         };
+        lane.leave(self.outbox.own.room());
         match decision {
             Decision::Send { path, most } => {
                 let view = &self.views[path];
-                let mut first = room.saturating_sub(self.outbox.own.room());
                 for _ in 0..burst(view, most) {
-                    let room = std::mem::replace(&mut first, room);
                     let next = lane.write_next(&[view.id], room, what, now);
+                    // It takes all of that along.
+                    lane.leave(0);
                     if next.is_empty() {
                         break;
                     }
@@ -377,6 +378,7 @@ impl Connection {
         };
         on.insert(i);
         self.outbox.again = Some((first, on));
+        lane.leave(self.outbox.own.room());
         match lane.write_copy(self.views[i].id, &pieces, room, now) {
             Some(data) => self.post(self.views[i].id, data),
             None => false,

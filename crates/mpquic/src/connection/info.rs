@@ -1,12 +1,18 @@
 //! What programs are told of the paths.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Connection;
 use super::paths::Path;
 use crate::access::labelled;
 use crate::transport;
+
+/// Bytes of QUIC around a datagram of the lane, at least: flags, connection id, packet number and
+/// tag (1, 8, 1, 16), type and length of the frame (3).
+const AROUND: u64 = 29;
+/// The library has searched for what a path carries after this.
+const SEARCHED: Duration = Duration::from_secs(5);
 
 /// One path, as it is now.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,11 +54,13 @@ pub struct PathInfo {
     pub lost_packets: u64,
     /// UDP payload bytes of a full packet.
     pub mtu: u64,
+    /// The path carries no longer ones, as was found, though other paths may.
+    pub short: bool,
 }
 
 impl Connection {
     /// The paths.
-    pub fn path_infos(&mut self) -> Vec<PathInfo> {
+    pub fn path_infos(&mut self, now: Instant) -> Vec<PathInfo> {
         let slots: Vec<_> = {
             let all = self.shared.lock();
             self.paths.iter().map(|p| all[p.slot].clone()).collect()
@@ -64,6 +72,11 @@ impl Connection {
             let own = self.lane.as_ref().and_then(|l| l.rtt(p.number));
             let (srtt, rttvar) = own.unwrap_or((slot.srtt, slot.rttvar));
             let access = p.access.map(|i| &self.accesses[i]);
+            let found = match &self.lane {
+                Some(lane) => lane.found(p.number).map(|f| f as u64 + AROUND),
+                None => Some(slot.mtu).filter(|_| p.began + SEARCHED <= now),
+            };
+            let found = found.filter(|f| *f < u64::from(transport::PAYLOAD));
             // At the device, QUIC has been told a label.
             let local = match p.network.local_ip() {
                 Some(ip) => match labelled(ip) {
@@ -90,10 +103,8 @@ impl Connection {
                 received_bytes: stats.udp_rx.bytes,
                 sent_packets: stats.sent_packets,
                 lost_packets: stats.lost_packets,
-                mtu: match self.lane.as_ref().is_some_and(|l| l.is_short(p.number)) {
-                    true => slot.mtu.min(transport::LEAST_PAYLOAD),
-                    false => slot.mtu,
-                },
+                mtu: found.unwrap_or(slot.mtu),
+                short: found.is_some(),
             });
         }
         infos

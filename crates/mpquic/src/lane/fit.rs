@@ -1,79 +1,181 @@
-//! Whether a path carries full packets.
+//! Packet size of one path, found by what arrives (Datagram Packetization Layer PMTU Discovery,
+//! RFC 8899).
 //!
-//! The library's own search for black holes takes a queue that overflows for one: short
-//! packets find room in it where long ones do not. It is off on this lane, which knows what
-//! was acknowledged of which length. Of a path that is alive, long datagrams that are lost
-//! one and all say that it carries only short ones (RFC 8899 4.3).
+//! A path begins with datagrams that every path of QUIC carries (`BASE_PLPMTU`), and one of the
+//! first is a probe of full size; where three are lost, the search goes on by halves. Probes
+//! carry data, which is sent again if they are lost. Nothing that ICMP says is heeded.
+//!
+//! The library has such a search of its own, and only one size for the datagrams of all paths,
+//! the least; and it takes a queue that overflows for a black hole, as short packets find room
+//! in it where long ones do not. So it is off on this lane, which knows what was acknowledged of
+//! which length: of a path that is alive, long datagrams that are lost one and all say that it
+//! carries only short ones (RFC 8899 4.3).
 
 use std::time::{Duration, Instant};
 
 /// Bytes of a datagram that fits where QUIC does: in a UDP payload of 1200 bytes.
 pub(super) const SHORT: usize = 1150;
-/// Long ones that are lost in a row, where one has arrived before.
+/// Long ones that are lost in a row, without any that arrives.
 const MOST: u32 = 32;
-/// Where none has yet.
-const FEW: u32 = 4;
-/// When long ones are tried again, at first and at most.
-const AGAIN: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
+/// Fewer are enough where they were so long at it: on a slow path.
+const FEW: u32 = 6;
+const SLOW: Duration = Duration::from_millis(500);
+/// Probes of full size (`MAX_PROBES`), and of others, as a size that is too small by chance is
+/// tried again soon.
+const TRIES: u32 = 3;
+const TRIES_BETWEEN: u32 = 2;
+/// The search ends when it is as exact as this.
+const STEP: usize = 16;
+/// What QUIC adds to some packets, such as a ping.
+const SPARE: usize = 16;
+/// A probe that nothing is heard of is sent again after this.
+const UNHEARD: Duration = Duration::from_secs(3);
+/// When a longer one is tried again, at first and at most (`PMTU_RAISE_TIMER`).
+const RAISE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
+
+/// A datagram that is longer than any that has arrived.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    number: u64,
+    len: usize,
+    at: Instant,
+}
 
 /// What is known of one path.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
-    /// The latest that has arrived.
+    /// The longest that has arrived, or the base.
+    size: usize,
+    /// The shortest that has not, and when that was known.
+    bound: Option<(usize, Instant)>,
+    probe: Option<Probe>,
+    /// Probes of this size that were lost.
+    tries: u32,
+    raise: Duration,
+    /// What was found before it was sought anew.
+    last: Option<usize>,
+    /// The latest long one that has arrived.
     arrived: Option<u64>,
-    /// Lost after it.
+    /// Long ones lost after it, and the first of these.
     lost: u32,
-    /// Whether one has arrived since long ones were tried.
-    proven: bool,
-    short_until: Option<Instant>,
-    again: Duration,
+    since: Option<Instant>,
 }
 
 impl Default for Fit {
     fn default() -> Self {
         Self {
+            size: SHORT,
+            bound: None,
+            probe: None,
+            tries: 0,
+            raise: RAISE.0,
+            last: None,
             arrived: None,
             lost: 0,
-            proven: false,
-            short_until: None,
-            again: AGAIN.0,
+            since: None,
         }
     }
 }
 
 impl Fit {
-    /// Bytes that the next datagram may have, of `room`.
-    pub(super) fn room(&self, room: usize, now: Instant) -> usize {
-        match self.short_until.is_some_and(|t| now < t) {
-            true => room.min(SHORT),
-            false => room,
+    /// Bytes that the next datagram may have, of `room`; `spare` bytes of its packet are left to
+    /// QUIC, but of a probe's, and beside a short one there is room in any case.
+    pub(super) fn room(&self, room: usize, spare: usize, now: Instant) -> usize {
+        if self.size >= room {
+            return room.saturating_sub(spare);
+        }
+        match self.wanted(room, now) {
+            Some(len) => len,
+            None if self.size > SHORT => self.size.saturating_sub(SPARE + spare).max(SHORT),
+            None => self.size,
         }
     }
 
-    /// Whether it seems to carry only short ones.
-    pub(super) fn is_short(&self) -> bool {
-        self.short_until.is_some()
+    /// The size of the next probe, where it is time for one.
+    fn wanted(&self, room: usize, now: Instant) -> Option<usize> {
+        if self.probe.is_some_and(|p| now < p.at + UNHEARD) {
+            return None;
+        }
+        match self.bound {
+            Some((bound, _)) if !self.is_exact(bound) => Some(self.size.midpoint(bound)),
+            Some((_, failed)) if now < failed + self.raise => None,
+            _ => Some(room),
+        }
+    }
+
+    fn is_exact(&self, bound: usize) -> bool {
+        bound < self.size + STEP
+    }
+
+    /// Bytes of the longest datagram that the path carries, where it does not carry full ones;
+    /// none while that is not known.
+    pub(super) fn found(&self) -> Option<usize> {
+        let exact = self.bound.is_some_and(|(bound, _)| self.is_exact(bound));
+        if exact { Some(self.size) } else { self.last }
+    }
+
+    /// Datagram number `number`, of `len` bytes, leaves.
+    pub(super) fn sent(&mut self, number: u64, len: usize, at: Instant) {
+        if len <= self.size {
+            return;
+        }
+        if self.bound.is_some_and(|(bound, _)| len >= bound) {
+            // It is tried once, and then sought anew.
+            (self.bound, self.tries) = (None, TRIES - 1);
+        }
+        self.probe = Some(Probe { number, len, at });
     }
 
     /// Datagram number `n`, of `len` bytes, has arrived.
     pub(super) fn arrived(&mut self, n: u64, len: usize) {
-        if len > SHORT {
-            self.arrived = self.arrived.max(Some(n));
-            (self.lost, self.proven, self.short_until) = (0, true, None);
-            self.again = AGAIN.0;
+        if self.probe.is_some_and(|p| p.number == n) {
+            (self.probe, self.tries) = (None, 0);
+        }
+        if len <= SHORT {
+            return;
+        }
+        self.arrived = self.arrived.max(Some(n));
+        (self.lost, self.since) = (0, None);
+        if len > self.size {
+            self.size = len;
+            self.last = self.last.filter(|last| *last >= len);
+            // One that was lost by chance, or on another way.
+            self.bound = self.bound.filter(|(bound, _)| *bound > len);
+            if self.bound.is_none() {
+                self.raise = RAISE.0;
+            }
         }
     }
 
     /// It was lost, on a path that is not silent.
     pub(super) fn lost(&mut self, n: u64, len: usize, now: Instant) {
+        if let Some(probe) = self.probe.filter(|p| p.number == n) {
+            self.probe = None;
+            self.tries += 1;
+            let most = match self.bound {
+                Some(_) => TRIES_BETWEEN,
+                None => TRIES,
+            };
+            if self.tries >= most {
+                self.bound = Some((probe.len, now));
+                self.tries = 0;
+                if self.is_exact(probe.len) {
+                    self.raise = (2 * self.raise).min(RAISE.1);
+                }
+            }
+            return;
+        }
         if len <= SHORT || self.arrived.is_some_and(|a| n < a) {
             return;
         }
         self.lost += 1;
-        if self.lost >= if self.proven { MOST } else { FEW } {
-            self.short_until = Some(now + self.again);
-            self.again = (2 * self.again).min(AGAIN.1);
-            (self.lost, self.proven) = (0, false);
+        let slow = now.saturating_duration_since(*self.since.get_or_insert(now)) >= SLOW;
+        if self.lost >= if slow { FEW } else { MOST } {
+            *self = Self {
+                last: self.found(),
+                arrived: self.arrived,
+                ..Self::default()
+            };
         }
     }
 }
@@ -81,23 +183,78 @@ impl Fit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    const LONG: usize = 1414;
+    const FULL: usize = 1414;
+
+    /// Sends full datagrams on a path that carries `most` bytes, each lost or there before the
+    /// next, as long as `steps`; returns the sizes.
+    fn sizes(fit: &mut Fit, first: u64, steps: u64, most: usize, now: Instant) -> Vec<usize> {
+        let mut sizes = Vec::new();
+        for n in first..first + steps {
+            let len = fit.room(FULL, 0, now);
+            sizes.push(len);
+            fit.sent(n, len, now);
+            match len <= most {
+                true => fit.arrived(n, len),
+                false => fit.lost(n, len, now),
+            }
+        }
+        sizes
+    }
+
+    #[test]
+    fn a_path_that_carries_full_ones_has_them_after_the_first() {
+        let (mut fit, now) = (Fit::default(), Instant::now());
+        assert_eq!(fit.room(FULL, 0, now), FULL);
+        fit.sent(0, FULL, now);
+        // It is under way.
+        assert_eq!(
+            (fit.room(FULL, 0, now), fit.room(900, 0, now)),
+            (SHORT, 900)
+        );
+        fit.arrived(0, FULL);
+        assert_eq!((fit.room(FULL, 0, now), fit.found()), (FULL, None));
+    }
+
+    #[test]
+    fn what_a_path_carries_is_found_and_tried_again_later() {
+        let (mut fit, now) = (Fit::default(), Instant::now());
+        let sent = sizes(&mut fit, 0, 40, 1334, now);
+        let failed = sent.iter().filter(|s| **s > 1334).count();
+        assert!(failed <= 9, "{sent:?}");
+        let found = fit.found().unwrap();
+        assert!((1334 - STEP..=1334).contains(&found), "{found}");
+        assert_eq!(fit.room(FULL, 0, now), found - SPARE);
+        // It fails again, and is not tried as soon.
+        let later = now + 2 * RAISE.0;
+        assert_eq!(fit.room(FULL, 0, later), FULL);
+        sizes(&mut fit, 40, 40, 1334, later);
+        assert_eq!(
+            fit.room(FULL, 0, later + 2 * RAISE.0),
+            fit.found().unwrap() - SPARE
+        );
+        let later = later + 5 * RAISE.0;
+        sizes(&mut fit, 80, 20, FULL, later);
+        assert_eq!((fit.room(FULL, 0, later), fit.found()), (FULL, None));
+    }
 
     #[test]
     fn a_path_that_loses_all_long_ones_gets_short_ones() {
         let (mut fit, now) = (Fit::default(), Instant::now());
-        (0..3).for_each(|n| fit.lost(n, LONG, now));
-        assert_eq!(fit.room(LONG, now), LONG);
-        fit.lost(3, LONG, now);
-        assert_eq!((fit.room(LONG, now), fit.room(900, now)), (SHORT, 900));
-        let later = now + AGAIN.0;
-        assert_eq!(fit.room(LONG, later), LONG, "tried again");
-        (4..8).for_each(|n| fit.lost(n, LONG, later));
-        assert_eq!(fit.room(LONG, later + AGAIN.0), SHORT, "not as soon");
-        // What arrives late proves the contrary.
-        fit.arrived(7, LONG);
-        assert_eq!(fit.room(LONG, later), LONG);
+        sizes(&mut fit, 0, 10, FULL, now);
+        (10..41).for_each(|n| fit.lost(n, FULL, now));
+        assert_eq!(fit.room(FULL, 0, now), FULL);
+        fit.lost(41, FULL, now);
+        let sent = sizes(&mut fit, 42, 28, 1334, now);
+        assert!(sent[4..].iter().all(|s| *s < FULL), "{sent:?}");
+        assert!(fit.found().unwrap() > 1300);
+        // On a slow path fewer are enough.
+        let before = fit.found();
+        (70..75).for_each(|n| fit.lost(n, 1300, now));
+        assert!(fit.size > SHORT);
+        fit.lost(75, 1300, now + SLOW);
+        assert_eq!((fit.size, fit.found()), (SHORT, before));
     }
 
     #[test]
@@ -105,16 +262,46 @@ mod tests {
         let (mut fit, now) = (Fit::default(), Instant::now());
         for n in 0..10_000 {
             match n % 100 {
-                99 => fit.arrived(n, LONG),
+                99 => fit.arrived(n, FULL),
                 // Short ones that find room say nothing.
                 50 => fit.arrived(n, SHORT),
                 _ => {}
             }
         }
-        (0..9_999).for_each(|n| fit.lost(n, LONG, now));
-        (10_000..10_031).for_each(|n| fit.lost(n, LONG, now));
-        assert_eq!(fit.room(LONG, now), LONG);
-        fit.lost(10_031, LONG, now);
-        assert_eq!(fit.room(LONG, now), SHORT);
+        (0..9_999).for_each(|n| fit.lost(n, FULL, now));
+        (10_000..10_031).for_each(|n| fit.lost(n, FULL, now));
+        assert_eq!(fit.room(FULL, 0, now), FULL);
+        fit.lost(10_031, FULL, now);
+        assert_eq!(fit.size, SHORT);
+    }
+
+    #[test]
+    fn a_probe_that_nothing_is_heard_of_is_sent_again() {
+        let (mut fit, now) = (Fit::default(), Instant::now());
+        fit.sent(0, FULL, now);
+        assert_eq!(fit.room(FULL, 0, now + UNHEARD / 2), SHORT);
+        assert_eq!(fit.room(FULL, 0, now + UNHEARD), FULL);
+    }
+
+    proptest! {
+        /// Whatever a path carries, and whatever it carries later: it is found to the step, and
+        /// datagrams arrive all but for a few.
+        #[test]
+        fn any_size_is_found(before in SHORT..=FULL, after in SHORT..=FULL) {
+            let (mut fit, mut now) = (Fit::default(), Instant::now());
+            let mut first = 0;
+            for most in [before, after] {
+                // Longer than it takes to try again.
+                now += 2 * RAISE.1;
+                sizes(&mut fit, first, 100, most, now);
+                now += 2 * RAISE.1;
+                let sent = sizes(&mut fit, first + 100, 100, most, now);
+                first += 200;
+                let lost = sent.iter().filter(|s| **s > most).count();
+                prop_assert!(lost <= 12, "{} {:?}", lost, sent);
+                let last = sent[99];
+                prop_assert!(last <= most && last + 2 * STEP + SPARE > most, "{} {}", last, most);
+            }
+        }
     }
 }

@@ -33,6 +33,7 @@ use noq_proto::{PathId, VarInt};
 
 use acknowledge::Acknowledger;
 pub(crate) use expected::Expectation;
+use fit::Fit;
 pub use incoming::End;
 use incoming::{Incoming, WINDOW};
 use messages::MOST_MESSAGE;
@@ -85,6 +86,8 @@ pub struct Lane {
     words: u64,
     /// The greatest number of a path that there has been.
     newest: Option<u32>,
+    /// Bytes of the next packet that are left to QUIC.
+    spare: usize,
     clock: Instant,
 }
 
@@ -99,6 +102,7 @@ impl Lane {
             closed: BTreeSet::new(),
             words: 0,
             newest: None,
+            spare: 0,
             clock: now,
         }
     }
@@ -280,6 +284,12 @@ impl Lane {
         out.freeze()
     }
 
+    /// Leaves so many bytes of the next packet to QUIC, which knows nothing of what a path
+    /// carries.
+    pub(crate) fn leave(&mut self, bytes: usize) {
+        self.spare = bytes;
+    }
+
     /// The next datagram of at most `room` bytes, once for each of `paths`; none if nothing
     /// of `what` waits.
     pub(crate) fn write_next(
@@ -301,7 +311,10 @@ impl Lane {
     /// Bytes of frames in the next datagram of a path, which has at most `room`.
     fn room(&self, path: u32, room: usize, now: Instant) -> usize {
         let sent = self.sent.get(&path);
-        let room = sent.map_or(room, |s| s.room(room, now));
+        let room = sent.map_or_else(
+            || Fit::default().room(room, self.spare, now),
+            |s| s.room(room, self.spare, now),
+        );
         room.saturating_sub(wire::header(path, sent.map_or(0, Sent::next)))
     }
 

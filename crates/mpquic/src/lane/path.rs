@@ -38,9 +38,10 @@ impl Lane {
         self.sent.get(&path).is_some_and(|s| s.is_late(now))
     }
 
-    /// Whether a path seems to carry only short packets.
-    pub(crate) fn is_short(&self, path: u32) -> bool {
-        self.sent.get(&path).is_some_and(|s| s.is_short())
+    /// Bytes of the longest datagram that a path carries, where that was found to be less than
+    /// a full one.
+    pub(crate) fn found(&self, path: u32) -> Option<usize> {
+        self.sent.get(&path)?.found()
     }
 
     /// A path may be dead though nothing is known to be lost there.

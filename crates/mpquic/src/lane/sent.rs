@@ -106,6 +106,7 @@ impl Sent {
     /// The next datagram, of `len` bytes, leaves with these. Returns what is given up for it.
     pub(super) fn send(&mut self, now: Instant, len: usize, pieces: Vec<Piece>) -> Vec<Piece> {
         let at = now;
+        self.fit.sent(self.next, len, now);
         self.packets.insert(self.next, Packet { at, len, pieces });
         self.next += 1;
         if self.packets.len() <= MOST_UNDER_WAY {
@@ -115,14 +116,14 @@ impl Sent {
         self.remember(oldest.into_iter().collect())
     }
 
-    /// Whether it seems to carry only short datagrams.
-    pub(super) fn is_short(&self) -> bool {
-        self.fit.is_short()
+    /// Bytes of the longest datagram that it carries, where that is less than a full one.
+    pub(super) fn found(&self) -> Option<usize> {
+        self.fit.found()
     }
 
-    /// Bytes that the next datagram may have, of `room`.
-    pub(super) fn room(&self, room: usize, now: Instant) -> usize {
-        self.fit.room(room, now)
+    /// Bytes that the next datagram may have, of `room`, with `spare` left to QUIC.
+    pub(super) fn room(&self, room: usize, spare: usize, now: Instant) -> usize {
+        self.fit.room(room, spare, now)
     }
 
     /// Smoothed round-trip time and its deviation, once known.

@@ -211,7 +211,7 @@ impl Session {
     /// # Errors
     /// [`Error::Ended`].
     pub fn paths(&self) -> Result<Vec<PathInfo>, Error> {
-        Ok(self.0.with(|_, c| c.path_infos())?)
+        Ok(self.0.with(|_, c| c.path_infos(Instant::now()))?)
     }
 
     /// For how long nothing has come back on any path, once that is too long.

@@ -153,8 +153,11 @@ fn what_is_expected_of_an_access_opens_its_first_window() {
     let with = at_first(Some(111), true);
     // It could carry 3.4 MB in what is left; half of the rate for a round trip is 2.9 MB.
     assert!(with > 1_700_000 && with > 10 * without, "{without} {with}");
-    assert_eq!(at_first(Some(111), false), without, "from a stranger");
-    assert!(at_first(Some(1), true) >= without, "less than ten packets");
+    // What the device says takes some room in packets, whatever it is.
+    let stranger = at_first(Some(1), false);
+    assert!(stranger <= without, "{without} {stranger}");
+    assert_eq!(at_first(Some(111), false), stranger, "from a stranger");
+    assert!(at_first(Some(1), true) >= stranger, "less than ten packets");
 }
 
 /// Seconds that 40 MB take over one cell with a queue of so many ms.

@@ -13,7 +13,7 @@ use crate::Lane;
 const SILENT_MS: f64 = 160.0;
 
 /// The application's longest wait from `from` to `to`, ms.
-fn gap(arrivals: &[(Time, u64)], from: Time, to: Time) -> f64 {
+pub(super) fn gap(arrivals: &[(Time, u64)], from: Time, to: Time) -> f64 {
     let inside = arrivals
         .iter()
         .map(|(t, _)| *t)

@@ -15,7 +15,7 @@ use super::app::App;
 use super::draws::{Cids, Draws};
 use super::null::Null;
 use super::script::{What, expected};
-use crate::{Access, Connection, Dial, Host, Options, PathInfo, Target};
+use crate::{Access, Dial, Host, Options, PathInfo, Target};
 
 /// IPv4 and UDP.
 pub(super) const HEADERS: u32 = 28;
@@ -253,13 +253,18 @@ impl World {
 
     /// What device and proxy know of their paths.
     pub(super) fn paths(&mut self) -> [Vec<PathInfo>; 2] {
-        [Some(&mut self.device), self.proxy.as_mut()].map(|host| {
+        let both = [(true, self.device_instant()), (false, self.instant())];
+        both.map(|(device, now)| {
+            let host = match device {
+                true => Some(&mut self.device),
+                false => self.proxy.as_mut(),
+            };
             let mut all = Vec::new();
             let Some(host) = host else {
                 return all;
             };
             for handle in host.handles() {
-                let infos = host.connection(handle).map(Connection::path_infos);
+                let infos = host.connection(handle).map(|c| c.path_infos(now));
                 all.extend(infos.into_iter().flatten());
             }
             all

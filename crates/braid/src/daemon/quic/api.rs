@@ -101,7 +101,9 @@ impl State {
             endpoint_id: None,
             state,
             why: why.to_owned(),
-            note: None,
+            note: traffic.longest.map(|bytes| {
+                format!("packets of up to {bytes} bytes pass, longer ones are lost on the way")
+            }),
             addresses: link
                 .1
                 .map(|address| AccessAddress {

@@ -104,6 +104,8 @@ pub(super) struct Traffic {
     pub(super) srtt_ms: Option<f64>,
     pub(super) loss: Option<f64>,
     pub(super) rate_mbps: Option<f64>,
+    /// IP bytes of the longest packet that a path of it carries, where that is less than full.
+    pub(super) longest: Option<u64>,
 }
 
 /// The bytes that paths had moved at one time, to tell rates from.
@@ -134,6 +136,11 @@ impl Rates {
             let (traffic, sent, lost, more) = all.entry(name).or_default();
             traffic.paths += 1;
             traffic.usable += u32::from(p.usable);
+            if p.short {
+                let headers = if p.remote.is_ipv4() { 28 } else { 48 };
+                let bytes = p.mtu + headers;
+                traffic.longest = Some(traffic.longest.map_or(bytes, |l| l.min(bytes)));
+            }
             if !p.srtt.is_zero() {
                 let least = traffic.srtt_ms.map_or(ms(p.srtt), |s| s.min(ms(p.srtt)));
                 traffic.srtt_ms = Some(least);
