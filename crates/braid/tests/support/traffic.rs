@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use braid_core::api::{Connections, Subflow};
 use braid_mptcp::diag::Diag;
@@ -14,7 +15,7 @@ use braid_mptcp::pm::{Endpoint, PathManager};
 use braid_mptcp::socket;
 
 use super::daemon::Daemon;
-use super::world::{Ns, World, ask, eventually, fetch};
+use super::world::{Ns, World, ask, eventually, eventually_within, fetch};
 
 pub(crate) const DEVICE: &str = r#"proxy = "10.77.0.1"
 
@@ -194,7 +195,9 @@ pub(crate) fn bonds(
     });
     let mut s: TcpStream = at_device.run(|| socket::connect(None, at, true, None).unwrap());
     let wanted: BTreeSet<_> = wanted.iter().copied().collect();
-    eventually(&format!("subflows on {wanted:?}"), || {
+    // An address that leads nowhere is known by its second repeated SYN, after 3 s.
+    let limit = Duration::from_secs(12);
+    eventually_within(limit, &format!("subflows on {wanted:?}"), || {
         s.write_all(&[0]).unwrap();
         s.read_exact(&mut [0; 1000]).unwrap();
         let on: BTreeSet<_> = subflows(device).iter().map(SocketAddr::ip).collect();

@@ -234,3 +234,6 @@ pub(super) fn say_route(r: &Route) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
