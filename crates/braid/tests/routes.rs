@@ -11,6 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use braid_core::api::{AccessState, Status};
+use braid_mptcp::diag::Diag;
 use daemon::Daemon;
 use nix::sys::signal::Signal;
 use traffic::bonds;
@@ -145,6 +146,11 @@ fn every_form_of_a_route_carries_subflows_and_comes_back_with_its_interface() {
         &["route add default via 10.77.1.1 dev d1 metric 1"],
     );
     bonds((&device, &daemon), &proxy, to(5002), &all);
+    // What live connections need would stay.
+    eventually("an end of all connections", || {
+        let in_use = || Diag::open().unwrap().addresses_in_use().unwrap();
+        device.run(in_use).is_empty().then_some(())
+    });
     assert_eq!(daemon.end(Signal::SIGTERM), Some(0));
     let left = asked(&device, "-N route show table all") + &asked(&device, "-N rule");
     assert!(!left.contains("proto 77"), "{left}");
