@@ -32,6 +32,8 @@ pub struct Interface {
     pub kind: String,
     /// The index of the interface that it is a part of.
     pub master: Option<u32>,
+    /// The largest packet that it takes, bytes.
+    pub mtu: u32,
 }
 
 /// An address of an interface.
@@ -121,6 +123,7 @@ fn interface(m: &LinkMessage) -> Option<Interface> {
     for a in &m.attributes {
         match a {
             LinkAttribute::IfName(name) => i.name.clone_from(name),
+            LinkAttribute::Mtu(mtu) => i.mtu = *mtu,
             LinkAttribute::Controller(index) => i.master = Some(*index).filter(|n| *n != 0),
             LinkAttribute::LinkInfo(all) => {
                 i.kind = all

@@ -63,6 +63,29 @@ pub(crate) fn get(
     Ok(length as usize)
 }
 
+/// Sets an option of one number.
+pub(crate) fn set(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads `value`, of the length that is given, and keeps no pointer.
+    let rc = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(&value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    match rc {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// `struct mptcp_full_info` of `linux/mptcp.h`.
 #[repr(C, align(8))]
 struct FullInfo {

@@ -44,6 +44,11 @@ impl Kernel {
         })
     }
 
+    /// Returns what asks the kernel for more than this.
+    pub(super) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// Interfaces and addresses only.
     pub(super) async fn links(&self) -> Result<View, DaemonError> {
         let links = Links::read(&self.handle).await?;

@@ -83,11 +83,11 @@ mod tests {
         let listener = std::net::TcpListener::bind((local, 0)).unwrap();
         let accepts = listener.local_addr().unwrap();
         knocker.send(local, "lo", accepts, 7);
-        let known = |back, n| matches!(back, Back::Tcp(number, Some(rtt)) if number == n && rtt < SYN_AGAIN);
-        assert!(matches!(told.recv().await, Some((a, back, _)) if a == local && known(back, 7)));
+        let known = |back: &Back, n| matches!(back, Back::Tcp(number, Some(rtt)) if *number == n && *rtt < SYN_AGAIN);
+        assert!(matches!(told.recv().await, Some((a, back, _)) if a == local && known(&back, 7)));
         drop(listener);
         knocker.send(local, "lo", accepts, 8);
-        assert!(matches!(told.recv().await, Some((a, back, _)) if a == local && known(back, 8)));
+        assert!(matches!(told.recv().await, Some((a, back, _)) if a == local && known(&back, 8)));
         // No such interface: nothing was asked, and nothing is told.
         knocker.send(local, "none-such", accepts, 9);
         while knocker.open.join_next().await.is_some() {}

@@ -2,6 +2,7 @@
 
 mod notes;
 mod order;
+mod progress;
 mod settle;
 mod steps;
 #[cfg(test)]
@@ -57,6 +58,7 @@ pub(super) struct Manager {
     routes: Routes,
     detector: Detector,
     missing: Missing,
+    progress: progress::Progress,
     unheard: Unheard,
     demand: Demand,
     prober: Prober,
@@ -69,6 +71,8 @@ pub(super) struct Manager {
     view: View,
     plan: Plan,
     retry: Option<Time>,
+    /// The id of the endpoint that was added last.
+    last_id: u8,
     /// What was said of steps that the kernel refuses.
     said: BTreeSet<String>,
 }
@@ -103,6 +107,7 @@ impl Manager {
             routes,
             detector: Detector::default(),
             missing: Missing::default(),
+            progress: progress::Progress::default(),
             unheard: Unheard::default(),
             demand: Demand::default(),
             knocker: Knocker::new(prober.tells()),
@@ -114,6 +119,7 @@ impl Manager {
             view: View::default(),
             plan: Plan::default(),
             retry: None,
+            last_id: 0,
             said: BTreeSet::new(),
         };
         Ok((manager, Heard { answers, verdicts }))
@@ -229,7 +235,7 @@ impl Manager {
     /// When [`Manager::tick`] is wanted next.
     pub(super) fn due(&self) -> Time {
         let health = match self.recovers() {
-            true => self.detector.due(),
+            true => self.detector.due().min(self.progress.due()),
             false => Time::MAX,
         };
         health.min(self.retry.unwrap_or(Time::MAX))
@@ -258,6 +264,12 @@ impl Manager {
                     self.answered(address, at);
                 }
             }
+            Back::Size(number, length) => {
+                if self.progress.size(address, number, length, at) {
+                    self.detector.hurry(at);
+                }
+            }
+            Back::Subflows(number, verdicts) => self.told_of_subflows(address, number, &verdicts),
             Back::Refused => self.detector.refused(address, at),
         }
     }
@@ -302,6 +314,7 @@ impl Manager {
                 changed |= self.look_at_trials(sockets, t);
                 happened = self.look_for_stripping(sockets, t);
             }
+            happened.extend(self.measure(t).await);
         }
         // First: an access that has died is not to wait for what others need.
         if changed {
@@ -313,7 +326,9 @@ impl Manager {
                 }
             }
         } else if look && self.recovers() {
-            self.open_again(&samples::paths(sockets), t).await;
+            let (stalled, more) = self.look_for_stalls(sockets, t.since(ticked), t);
+            happened.extend(more);
+            self.open_again(sockets, &stalled, t).await;
             self.ask_again(&samples::subflows(sockets), t).await;
         }
         Ok(happened)

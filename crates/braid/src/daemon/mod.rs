@@ -26,6 +26,7 @@ mod prober;
 mod quic;
 mod reload;
 mod requests;
+mod route_mtu;
 mod routes;
 mod samples;
 mod serve;

@@ -7,7 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_core::Time;
-use braid_mptcp::manage::probe::{self, Kind, Probe};
+use braid_mptcp::manage::packet_size::{self, Ask, SizeProbe};
+use braid_mptcp::manage::probe::{Kind, Probe};
+use braid_mptcp::manage::query::{Query, Subject, Verdict};
+use braid_mptcp::manage::stalls::Question;
+use braid_mptcp::socket::never_fragment;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
@@ -19,13 +23,17 @@ use super::state::now;
 pub(super) type Answer = (IpAddr, Back, Time);
 
 /// What may come back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Back {
     /// The answer to the probe of this number.
     Answer(u32),
     /// A host accepted or refused the TCP connection of this number. With the round trip, if
     /// that is known.
     Tcp(u32, Option<Duration>),
+    /// The answer to the size probe of this number, and its length.
+    Size(u32, usize),
+    /// The answer to the question of this number about subflows.
+    Subflows(u32, Vec<(Subject, Verdict)>),
     /// Nobody listens there (ICMP port unreachable).
     Refused,
 }
@@ -45,6 +53,17 @@ struct Path {
     to: SocketAddr,
     socket: Arc<UdpSocket>,
     listener: JoinHandle<()>,
+}
+
+impl Path {
+    /// Sends a datagram. What came back earlier, as ICMP, is told once, to whoever sends or
+    /// receives first: then it is sent again.
+    fn send(&self, datagram: &[u8], address: IpAddr, tell: &mpsc::Sender<Answer>) {
+        if let Err(e) = self.socket.try_send(datagram) {
+            tell_refusal(tell, address, &e);
+            let _ = self.socket.try_send(datagram);
+        }
+    }
 }
 
 impl Drop for Path {
@@ -124,10 +143,34 @@ impl Prober {
                 number,
                 sent_ns: now(),
             };
-            if let Err(e) = path.socket.try_send(&probe.emit()) {
-                // What came back earlier is told once, to whoever asks first.
-                tell_refusal(&self.tell, address, &e);
-            }
+            path.send(&probe.emit(), address, &self.tell);
+        }
+    }
+
+    /// Sends a size probe.
+    pub(super) fn ask_size(&self, ask: &Ask) {
+        let probe = SizeProbe {
+            kind: Kind::Request,
+            session: self.session,
+            number: ask.number,
+            length: ask.length,
+        };
+        if let Some(path) = self.sockets.get(&ask.address) {
+            path.send(&probe.emit(), ask.address, &self.tell);
+        }
+    }
+
+    /// Sends a question about subflows.
+    pub(super) fn ask_subflows(&self, question: Question) {
+        let subjects = question.subjects.into_iter();
+        let query = Query {
+            kind: Kind::Request,
+            session: self.session,
+            number: question.number,
+            subjects: subjects.map(|s| (s, Verdict::Unknown)).collect(),
+        };
+        if let Some(path) = self.sockets.get(&question.address) {
+            path.send(&query.emit(), question.address, &self.tell);
         }
     }
 }
@@ -141,19 +184,17 @@ fn open(address: IpAddr, interface: &str, to: SocketAddr) -> io::Result<UdpSocke
     socket.bind_device(Some(interface.as_bytes()))?;
     socket.bind(&SocketAddr::new(address, 0).into())?;
     socket.connect(&to.into())?;
+    never_fragment(&socket, to.is_ipv4())?;
     UdpSocket::from_std(socket.into())
 }
 
 async fn listen(socket: Arc<UdpSocket>, address: IpAddr, session: u64, tell: mpsc::Sender<Answer>) {
-    let mut buffer = [0; probe::LEN + 1];
+    let mut buffer = vec![0; packet_size::LEN_MAX + 1];
     loop {
         match socket.recv(&mut buffer).await {
             Ok(n) => {
-                let answer = Probe::parse(&buffer[..n])
-                    .filter(|p| (p.kind, p.session) == (Kind::Response, session));
-                if let Some(answer) = answer {
+                if let Some(back) = read(&buffer[..n], session) {
                     // One that finds the queue full is like one that was lost.
-                    let back = Back::Answer(answer.number);
                     let _ = tell.try_send((address, back, Time::from_nanos(now())));
                 }
             }
@@ -164,6 +205,19 @@ async fn listen(socket: Arc<UdpSocket>, address: IpAddr, session: u64, tell: mps
             }
         }
     }
+}
+
+/// Reads an answer; `None` for whatever is none of this session's.
+fn read(datagram: &[u8], session: u64) -> Option<Back> {
+    let ours = |kind, of| (kind, of) == (Kind::Response, session);
+    if let Some(p) = Probe::parse(datagram) {
+        return ours(p.kind, p.session).then_some(Back::Answer(p.number));
+    }
+    if let Some(q) = Query::parse(datagram) {
+        return ours(q.kind, q.session).then_some(Back::Subflows(q.number, q.subjects));
+    }
+    let p = SizeProbe::parse(datagram)?;
+    ours(p.kind, p.session).then_some(Back::Size(p.number, p.length))
 }
 
 /// Other errors are those of routers on the way, and of this machine.

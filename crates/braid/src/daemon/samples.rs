@@ -1,6 +1,6 @@
 //! What the sockets tell of each address.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -8,6 +8,8 @@ use braid_mptcp::diag::{TcpSocket, UlpInfo};
 use braid_mptcp::manage::demand::Look;
 use braid_mptcp::manage::health::Sample;
 use braid_mptcp::manage::missing::Paths;
+use braid_mptcp::manage::query::Subject;
+use braid_mptcp::manage::stalls::{self, Ends, Progress};
 use braid_mptcp::manage::stripping::Handshake;
 use braid_mptcp::manage::trial::Attempt;
 use braid_mptcp::manage::unheard::Subflow;
@@ -121,21 +123,77 @@ pub(super) fn attempts(sockets: &[TcpSocket]) -> Vec<Attempt> {
         .collect()
 }
 
-/// Where the connections have subflows, or are opening them, by token. Left out
-/// are those that moved no data yet, and those that end: the kernel joins none to them.
-pub(super) fn paths(sockets: &[TcpSocket]) -> BTreeMap<u32, Paths> {
+/// The subflows over which data may flow, and how each fares. The other end can be asked about
+/// those of connections to one of the addresses of the `proxy`.
+pub(super) fn progress(
+    sockets: &[TcpSocket],
+    since_tick: Duration,
+    proxy: &[IpAddr],
+) -> Vec<stalls::Look> {
+    let open = || sockets.iter().filter(|s| OPEN.contains(&s.state));
+    let to_proxy = |s: &&TcpSocket| proxy.contains(&s.remote.ip());
+    let asked: BTreeSet<u32> = open().filter(to_proxy).filter_map(|s| s.token()).collect();
+    // The kernel tells the peer's token of those that have joined, not of the first.
+    let peer = |s: &TcpSocket| Some((s.token()?, s.ulp?.token_remote)).filter(|(_, t)| *t != 0);
+    let peers: BTreeMap<u32, u32> = sockets.iter().filter_map(peer).collect();
+    open()
+        .filter_map(|s| {
+            let ulp = s.ulp?;
+            let token = s.token()?;
+            let subject = peers.get(&token).map(|peer| Subject {
+                token: *peer,
+                asker_id: ulp.local_id,
+                asked_id: ulp.remote_id,
+            });
+            Some(stalls::Look {
+                token,
+                subject: subject.filter(|_| asked.contains(&token)),
+                ends: (s.local, s.remote),
+                backup: ulp.backup_local() || ulp.backup_remote(),
+                progress: Progress::of(s, since_tick),
+            })
+        })
+        .collect()
+}
+
+/// Time in which the peer hears that the first subflow of a connection, which is on this
+/// address, has gone: the round trip of the others. `None` where no first one is.
+pub(super) fn pause_of_first(sockets: &[TcpSocket], address: IpAddr) -> Option<Duration> {
+    const LEAST: Duration = Duration::from_millis(20);
+    const MOST: Duration = Duration::from_millis(300);
+    let open = || sockets.iter().filter(|s| OPEN.contains(&s.state));
+    let is_first = |s: &&TcpSocket| {
+        s.local.ip() == address && s.token().is_some() && s.ulp.is_some_and(|u| u.local_id == 0)
+    };
+    let of: BTreeSet<u32> = open().filter(is_first).filter_map(|s| s.token()).collect();
+    let others = open().filter(|s| s.local.ip() != address);
+    let others = others.filter(|s| s.token().is_some_and(|t| of.contains(&t)));
+    let rtt = others
+        .map(|s| Duration::from_micros(s.tcp.rtt_us.into()))
+        .max();
+    (!of.is_empty()).then(|| rtt.unwrap_or_default().clamp(LEAST, MOST))
+}
+
+/// Where the connections have subflows, or are opening them, by token; those `stalled` apart.
+/// Left out are connections that moved no data yet, and those that end: the kernel joins none to
+/// them.
+pub(super) fn paths(sockets: &[TcpSocket], stalled: &BTreeSet<Ends>) -> BTreeMap<u32, Paths> {
     let mut all: BTreeMap<u32, (Paths, bool)> = BTreeMap::new();
     for s in sockets {
         let (Some(token), Some(ulp)) = (s.token(), s.ulp) else {
             continue;
         };
-        let live = LIVE.contains(&s.state);
-        if !live && s.state != OPENING {
+        // One that is closing does not come back, though its end may be outstanding for minutes.
+        if !OPEN.contains(&s.state) && s.state != OPENING {
             continue;
         }
         let (paths, moved) = all.entry(token).or_default();
         paths.v4 = s.remote.is_ipv4();
-        paths.on.insert(s.local.ip());
+        match stalled.contains(&(s.local, s.remote)) {
+            true => paths.stalled.insert(s.local.ip()),
+            false => paths.on.insert(s.local.ip()),
+        };
+        paths.moved += s.tcp.bytes_received + s.tcp.bytes_acked;
         let open = OPEN.contains(&s.state);
         *moved |= open && ulp.fully_established() && s.tcp.bytes_received + s.tcp.bytes_acked > 1;
     }
@@ -218,17 +276,27 @@ mod tests {
             s.tcp.bytes_acked = acked;
             s
         };
-        let all = paths(&[
-            of("10.77.1.2:1", 1, 5, 100),
-            of("10.77.2.2:2", 2, 5, 0),
-            of("10.77.3.2:3", 7, 5, 100),
-            // Nothing moved yet but the handshake.
-            of("10.77.1.2:4", 1, 6, 1),
-            of("10.77.1.2:5", 1, 0, 100),
-            // About to end.
-            of("10.77.1.2:6", 4, 7, 100),
-        ]);
-        assert_eq!(all.keys().collect::<Vec<_>>(), [&5]);
+        let stalls = "10.77.2.2:7".parse().unwrap();
+        let stalled = BTreeSet::from([(stalls, "10.77.0.1:80".parse().unwrap())]);
+        let all = paths(
+            &[
+                of("10.77.1.2:1", 1, 5, 100),
+                of("10.77.2.2:2", 2, 5, 0),
+                of("10.77.3.2:3", 7, 5, 100),
+                // Given up, and its end is not acknowledged.
+                of("10.77.4.2:3", 4, 5, 100),
+                // Nothing moved yet but the handshake.
+                of("10.77.1.2:4", 1, 6, 1),
+                of("10.77.1.2:5", 1, 0, 100),
+                // About to end.
+                of("10.77.1.2:6", 4, 7, 100),
+                // The only one of its connection, and it stalls.
+                of("10.77.2.2:7", 1, 8, 100),
+            ],
+            &stalled,
+        );
+        assert_eq!(all.keys().collect::<Vec<_>>(), [&5, &8]);
+        assert!(all[&8].on.is_empty() && all[&8].stalled.len() == 1);
         let on: Vec<String> = all[&5].on.iter().map(ToString::to_string).collect();
         assert!(all[&5].v4 && on == ["10.77.1.2", "10.77.2.2"]);
     }

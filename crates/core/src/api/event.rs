@@ -117,6 +117,16 @@ pub enum EventKind {
         /// Which, and what comes of it, in a sentence.
         why: String,
     },
+    /// A subflow makes no progress although its access answers.
+    SubflowStalled {
+        /// Where, and what is done about it, in a sentence.
+        why: String,
+    },
+    /// Larger packets than the interface allows do not pass on an access, or pass again.
+    PacketSize {
+        /// The size, and what is done about it, in a sentence.
+        why: String,
+    },
     /// The configuration was read again (SIGHUP).
     Configured {
         /// Why it was not taken; absent if it was.

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | 0-3 | `BRPM` |
 //! | 4 | version, 1 |
-//! | 5 | 1: request, 2: response |
+//! | 5 | 1: request, 2: response; 3 to 6: see [`super::query`] and [`super::packet_size`] |
 //! | 6-7 | zero |
 //! | 8-15 | session: drawn by the asker, so that others' answers are not taken |
 //! | 16-19 | extended procedure transaction identity: counts up |
@@ -28,6 +28,50 @@ pub const PORT: u16 = 7724;
 
 const MAGIC: [u8; 4] = *b"BRPM";
 const VERSION: u8 = 1;
+
+/// The fields that every message between the ends begins with: bytes 0 to 31.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Byte 5: which message.
+    pub(super) kind: u8,
+    /// Whose it is.
+    pub(super) session: u64,
+    /// Counts up.
+    pub(super) number: u32,
+    /// The asker's clock, nanoseconds.
+    pub(super) sent_ns: u64,
+}
+
+impl Head {
+    /// Returns the 32 bytes on the wire.
+    pub(super) fn emit(&self) -> [u8; LEN] {
+        let mut b = [0; LEN];
+        b[..4].copy_from_slice(&MAGIC);
+        b[4] = VERSION;
+        b[5] = self.kind;
+        b[8..16].copy_from_slice(&self.session.to_be_bytes());
+        b[16..20].copy_from_slice(&self.number.to_be_bytes());
+        b[24..].copy_from_slice(&self.sent_ns.to_be_bytes());
+        b
+    }
+
+    /// Reads the first 32 bytes of a datagram, and returns what follows them; `None` for
+    /// whatever is not of this protocol and version.
+    pub(super) fn parse(b: &[u8]) -> Option<(Self, &[u8])> {
+        let (b, rest) = b.split_first_chunk::<LEN>()?;
+        let zero = [b[6], b[7], b[20], b[21], b[22], b[23]];
+        if b[..4] != MAGIC || b[4] != VERSION || zero != [0; 6] {
+            return None;
+        }
+        let head = Self {
+            kind: b[5],
+            session: u64::from_be_bytes(*b[8..].first_chunk()?),
+            number: u32::from_be_bytes(*b[16..].first_chunk()?),
+            sent_ns: u64::from_be_bytes(*b[24..].first_chunk()?),
+        };
+        Some((head, rest))
+    }
+}
 
 /// Which way it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,36 +98,31 @@ pub struct Probe {
 impl Probe {
     /// On the wire.
     pub fn emit(&self) -> [u8; LEN] {
-        let mut b = [0; LEN];
-        b[..4].copy_from_slice(&MAGIC);
-        b[4] = VERSION;
-        b[5] = match self.kind {
-            Kind::Request => 1,
-            Kind::Response => 2,
+        let head = Head {
+            kind: match self.kind {
+                Kind::Request => 1,
+                Kind::Response => 2,
+            },
+            session: self.session,
+            number: self.number,
+            sent_ns: self.sent_ns,
         };
-        b[8..16].copy_from_slice(&self.session.to_be_bytes());
-        b[16..20].copy_from_slice(&self.number.to_be_bytes());
-        b[24..].copy_from_slice(&self.sent_ns.to_be_bytes());
-        b
+        head.emit()
     }
 
     /// Reads a datagram; `None` for whatever is not exactly a probe.
     pub fn parse(b: &[u8]) -> Option<Self> {
-        let b: &[u8; LEN] = b.try_into().ok()?;
-        let zero = [b[6], b[7], b[20], b[21], b[22], b[23]];
-        if b[..4] != MAGIC || b[4] != VERSION || zero != [0; 6] {
-            return None;
-        }
-        let kind = match b[5] {
+        let (head, rest) = Head::parse(b)?;
+        let kind = match head.kind {
             1 => Kind::Request,
             2 => Kind::Response,
             _ => return None,
         };
-        Some(Self {
+        rest.is_empty().then_some(Self {
             kind,
-            session: u64::from_be_bytes(*b[8..].first_chunk()?),
-            number: u32::from_be_bytes(*b[16..].first_chunk()?),
-            sent_ns: u64::from_be_bytes(*b[24..].first_chunk()?),
+            session: head.session,
+            number: head.number,
+            sent_ns: head.sent_ns,
         })
     }
 

@@ -58,6 +58,7 @@ impl Manager {
                  remove MPTCP's options on the way to these servers, or they take no more"
             ));
         }
+        notes.extend(self.progress_notes(i));
         notes
     }
 }

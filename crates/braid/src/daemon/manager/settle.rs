@@ -58,6 +58,7 @@ impl Manager {
             self.detector.watch(&addresses, Time::from_nanos(now()));
             addresses.extend(moved);
             self.detector.watch(&addresses, Time::from_nanos(now()));
+            self.watch_progress(&addresses).await;
             self.stripped.retain(|a| addresses.contains(a));
         }
         Ok(())

@@ -1,20 +1,20 @@
 //! Takes steps at the kernel.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use braid_core::Time;
 use braid_mptcp::buffers::Wide;
-use braid_mptcp::diag::Diag;
+use braid_mptcp::diag::{Diag, TcpSocket};
 use braid_mptcp::manage::Plan;
 use braid_mptcp::manage::diff::{Op, take_back};
-use braid_mptcp::manage::missing::Paths;
 use braid_mptcp::manage::refused::Refused;
+use braid_mptcp::manage::stalls::Ends;
 use braid_mptcp::manage::unheard::{Remedy, Subflow};
 use braid_mptcp::pm::{Endpoint, EndpointFlags};
 
-use super::super::DaemonError;
 use super::super::state::now;
+use super::super::{DaemonError, samples};
 use super::Manager;
 use super::settle::RETRY_FIRST;
 
@@ -31,12 +31,13 @@ impl Manager {
             // The kernel opens its subflows meanwhile.
             let joins = matches!(op, Op::AddEndpoint(_));
             let wide = width.filter(|_| joins).map(Wide::begin);
-            let applied = self.kernel.apply(op).await;
+            let applied = self.kernel.apply(&self.with_fresh_id(op)).await;
             drop(wide);
             match applied {
                 Ok(()) => {
                     if let Op::AddEndpoint(e) = op {
                         self.memory.added.insert(e.address);
+                        self.last_id = self.fresh_id();
                     }
                 }
                 Err(e) => refused.note(op, e.to_string()),
@@ -45,17 +46,58 @@ impl Manager {
         refused
     }
 
-    /// Opens subflows again that ended while their connection and access live.
-    pub(super) async fn open_again(&mut self, connections: &BTreeMap<u32, Paths>, t: Time) {
-        let mut endpoints = self.own_endpoints();
+    /// Gives an endpoint that is added an id that none had lately: the peer is told that an id has
+    /// gone (RM_ADDR, RFC 8684 3.4.2), and where that comes late it would end what has joined
+    /// with the same id since. The kernel gives the least free one.
+    fn with_fresh_id(&self, op: &Op) -> Op {
+        let Op::AddEndpoint(e) = op else {
+            return op.clone();
+        };
+        // The kernel replaces one that it made itself only by one without an id.
+        let implicit =
+            |t: &Endpoint| t.address == e.address && t.flags.contains(EndpointFlags::IMPLICIT);
+        if e.id != 0 || self.view.endpoints.iter().any(implicit) {
+            return op.clone();
+        }
+        let id = self.fresh_id();
+        Op::AddEndpoint(Endpoint { id, ..e.clone() })
+    }
+
+    /// The next id after the last one that is not taken; 0 if there is none.
+    fn fresh_id(&self) -> u8 {
+        let taken = |id: &u8| self.view.endpoints.iter().any(|t| t.id == *id);
+        let mut after = (self.last_id + 1..=ID_MAX).chain(1..=self.last_id);
+        after.find(|id| !taken(id)).unwrap_or(0)
+    }
+
+    /// Opens subflows again that ended or stalled while their connection and access live.
+    pub(super) async fn open_again(
+        &mut self,
+        sockets: &[TcpSocket],
+        stalled: &BTreeSet<Ends>,
+        t: Time,
+    ) {
         // Where no route leads, the kernel cannot be asked for more than it does by itself.
-        let leads = |a: IpAddr| self.plan.uses.iter().any(|u| u.address == a && u.routed);
-        endpoints.retain(|e| leads(e.address));
-        let addresses = endpoints.iter().map(|e| e.address).collect();
-        let missing = self.missing.check(&addresses, connections, t);
+        let leads = |a: &IpAddr| self.plan.uses.iter().any(|u| u.address == *a && u.routed);
+        let endpoints = self.own_endpoints();
+        let all = endpoints.iter().chain(&self.plan.endpoints);
+        let addresses = all.map(|e| e.address).filter(leads).collect();
+        let held = self.held(t);
+        let connections = samples::paths(sockets, stalled);
+        let missing = self.missing.check(&addresses, &held, &connections, t);
         let of = endpoints.iter().filter(|e| missing.contains(&e.address));
-        self.take_again(&of.flat_map(replace).collect::<Vec<_>>(), t)
-            .await;
+        let mut ops: Vec<_> = of.flat_map(replace).collect();
+        // The first subflow of a connection has the id 0 whenever it is opened: the peer is to
+        // hear that the old one has gone before the new one joins.
+        let pause_of = |a: IpAddr| samples::pause_of_first(sockets, a);
+        if let Some(pause) = missing.iter().filter_map(|a| pause_of(*a)).max() {
+            ops.retain(|op| !matches!(op, Op::AddEndpoint(e) if pause_of(e.address).is_some()));
+            self.take_again(&ops, t).await;
+            let at = t + pause;
+            self.retry = Some(self.retry.map_or(at, |r| r.min(at)));
+            return;
+        }
+        self.take_again(&ops, t).await;
     }
 
     /// Tells peers again which accesses are backups, where they have not heard.
@@ -146,6 +188,9 @@ impl Manager {
         refused
     }
 }
+
+/// The largest id of endpoints with subflows; those of announced addresses come after it.
+const ID_MAX: u8 = 247;
 
 /// Ends the subflows on an endpoint, and opens them again.
 fn replace(e: &Endpoint) -> [Op; 2] {

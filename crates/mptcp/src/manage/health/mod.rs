@@ -273,6 +273,20 @@ impl Detector {
         self.paths.iter().filter_map(since).collect()
     }
 
+    /// Returns when the last packet was sent from an address that was answered; `None` while
+    /// the address is silent or nothing is known of it.
+    pub fn last_answered(&self, address: IpAddr) -> Option<Time> {
+        self.paths.get(&address)?.answered()
+    }
+
+    /// Returns the round trip of the last question from an address that is watched and not
+    /// silent; zero if it is not known.
+    pub fn reaches(&self, address: IpAddr) -> Option<Duration> {
+        let path = self.paths.get(&address)?;
+        let lives = path.silent_since().is_none();
+        lives.then(|| path.last_rtt().unwrap_or_default())
+    }
+
     /// The round-trip time of the last answer to an address whose is known.
     pub fn probe_rtt(&self, address: IpAddr) -> Option<Duration> {
         self.paths.get(&address)?.last_rtt()

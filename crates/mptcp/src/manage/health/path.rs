@@ -56,6 +56,8 @@ pub(super) struct Path {
     unacked: Option<Time>,
     /// Probes are answered here.
     answers: bool,
+    /// When the last question was sent that was answered.
+    answered: Option<Time>,
     /// Probes sent since the last answer; while it is silent, since data came all the same.
     unanswered: u32,
     /// When they became [`GONE`].
@@ -85,6 +87,7 @@ impl Path {
             first_open: None,
             unacked: None,
             answers: false,
+            answered: None,
             unanswered: 0,
             in_vain: None,
             min_rtt: None,
@@ -146,6 +149,7 @@ impl Path {
         let at = self.sent.iter().position(asked)?;
         let sent = self.sent.remove(at)?;
         let took = now.since(sent.at);
+        self.answered = self.answered.max(Some(sent.at));
         let rtt = match by {
             By::Probe => Some(took),
             // A path that is out for want of patience has to be met with more of it.
@@ -185,6 +189,17 @@ impl Path {
     /// Whether probes were answered here, as far as is known.
     pub(super) fn answers(&self) -> bool {
         self.answers
+    }
+
+    /// When the last packet was sent that was answered, as far as is known; `None` while the
+    /// path is silent. Where nobody answers probes, what came of other subflows counts, as the
+    /// answer to what was sent a second before: how long it took is not known.
+    pub(super) fn answered(&self) -> Option<Time> {
+        if self.silent.is_some() {
+            return None;
+        }
+        let carried = (!self.answers).then(|| self.tcp_life - REST);
+        self.answered.max(carried)
     }
 
     pub(super) fn without_answers(&mut self) {

@@ -1,0 +1,270 @@
+//! Subflows that make no progress though their access answers, and paths that carry smaller
+//! packets than their interface.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use braid_core::Time;
+use braid_core::api::EventKind;
+use braid_mptcp::diag::TcpSocket;
+use braid_mptcp::manage::packet_size::{Limit, Reach, Sizes};
+use braid_mptcp::manage::plan::Use;
+use braid_mptcp::manage::query::{Subject, Verdict};
+use braid_mptcp::manage::stalls::{Ends, Stalled, Stalls};
+use braid_mptcp::manage::view::{Action, FIRST_TABLE};
+
+use super::super::route_mtu::{self, Limits};
+use super::super::samples;
+use super::super::state::now;
+use super::{Happened, Manager};
+
+/// What is known about progress, and done about it.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    stalls: Stalls,
+    sizes: Sizes,
+    /// What was moved on each address at the last look, and where data flowed before that.
+    moved: BTreeMap<IpAddr, u64>,
+    flows: BTreeSet<IpAddr>,
+    /// The limits that our routes have; `None` before any was set, when a killed daemon's may
+    /// be there.
+    set: Option<Limits>,
+    /// What was said of addresses: the limit, and when the last stall began.
+    limits: BTreeMap<IpAddr, Limit>,
+    stalled: BTreeMap<IpAddr, Time>,
+}
+
+impl Progress {
+    /// When it has something to do.
+    pub(super) fn due(&self) -> Time {
+        self.sizes.due()
+    }
+
+    /// Takes the response to a size probe; returns whether it ends a search.
+    pub(super) fn size(&mut self, address: IpAddr, number: u32, length: usize, at: Time) -> bool {
+        self.sizes.answer(address, number, length, at)
+    }
+}
+
+impl Manager {
+    /// Watches these addresses, which have been planned, and has routes carry the limits that
+    /// are known.
+    pub(super) async fn watch_progress(&mut self, addresses: &BTreeSet<IpAddr>) {
+        let mtu = |u: &Use| {
+            let interface = self.view.interface(u.ifindex)?;
+            addresses
+                .contains(&u.address)
+                .then_some((u.address, interface.mtu))
+        };
+        let all = self.plan.uses.iter().filter_map(mtu).collect();
+        self.progress.sizes.watch(&all, Time::from_nanos(now()));
+        // Routes that were added anew have none.
+        let stale = self.progress.set.as_ref().is_none_or(|l| !l.is_empty());
+        if stale || !self.limits().is_empty() {
+            self.limit_routes().await;
+        }
+    }
+
+    /// Goes on with searches for packet sizes; returns what was found out.
+    pub(super) async fn measure(&mut self, t: Time) -> Vec<Happened> {
+        let (detector, flows) = (&self.detector, &self.progress.flows);
+        let reach = |a| {
+            let rtt = detector.reaches(a)?;
+            let flows = flows.contains(&a);
+            Some(Reach { rtt, flows })
+        };
+        let asks = self.progress.sizes.tick(&reach, t);
+        asks.iter().for_each(|a| self.prober.ask_size(a));
+        if self.progress.set.as_ref() != Some(&self.limits()) {
+            self.limit_routes().await;
+        }
+        self.limits_found()
+    }
+
+    /// The limits of our tables, the least of the addresses that each serves.
+    fn limits(&self) -> Limits {
+        let mut all = Limits::new();
+        for rule in self.plan.rules.iter().filter(|r| r.is_ours()) {
+            let address = rule.source.addr();
+            let limit = self.progress.sizes.limit(address);
+            // One of the rules of an address asks the main table, which is not ours.
+            if let (Some(limit), Action::Lookup(table @ FIRST_TABLE..)) = (limit, rule.action) {
+                let of_table = (table, address.is_ipv4());
+                let bytes = all.entry(of_table).or_insert(limit.bytes);
+                *bytes = limit.bytes.min(*bytes);
+            }
+        }
+        all
+    }
+
+    /// Where the kernel refuses, it is tried again with the next change of anything.
+    async fn limit_routes(&mut self) {
+        let limits = self.limits();
+        if let Err(e) = route_mtu::apply(self.kernel.handle(), &limits).await {
+            eprintln!("braid: {e}");
+        }
+        self.progress.set = Some(limits);
+    }
+
+    /// News about limits.
+    fn limits_found(&mut self) -> Vec<Happened> {
+        let mut happened = Vec::new();
+        let mut known = BTreeMap::new();
+        for u in &self.plan.uses {
+            let limit = self.progress.sizes.limit(u.address);
+            let before = self.progress.limits.get(&u.address);
+            known.extend(limit.map(|l| (u.address, l)));
+            let bytes = |l: &Limit| l.bytes;
+            if before.map(bytes) == limit.as_ref().map(bytes) {
+                continue;
+            }
+            let why = match limit {
+                Some(l) => self.too_large(u.address, &u.interface, &l),
+                None => format!("packets of all sizes pass on {} again", u.interface),
+            };
+            let Some(access) = self.settings.accesses.get(u.access) else {
+                continue;
+            };
+            eprintln!("braid: access \"{}\": {why}", access.name);
+            happened.push((Some(access.name.clone()), EventKind::PacketSize { why }));
+        }
+        self.progress.limits = known;
+        happened
+    }
+
+    fn too_large(&self, address: IpAddr, interface: &str, limit: &Limit) -> String {
+        let ours = self.plan.rules.iter();
+        let ours = ours
+            .filter(|r| r.is_ours())
+            .any(|r| r.source.addr() == address);
+        let Limit {
+            bytes,
+            interface: mtu,
+            ..
+        } = limit;
+        let done = match ours {
+            true => format!("its routes carry no larger ones now (mtu {bytes})"),
+            false => format!(
+                "its routes are somebody else's and stay as they are: ip link set dev {interface} \
+                 mtu {bytes}"
+            ),
+        };
+        format!(
+            "packets of more than {bytes} bytes do not pass on {interface}, which takes {mtu}: \
+             {done}"
+        )
+    }
+
+    /// Looks for subflows without progress, and asks the other end about those that it alone
+    /// can judge; returns those that stall, and news.
+    pub(super) fn look_for_stalls(
+        &mut self,
+        sockets: &[TcpSocket],
+        since_tick: Duration,
+        t: Time,
+    ) -> (BTreeSet<Ends>, Vec<Happened>) {
+        self.look_at_flows(sockets);
+        let looks = samples::progress(sockets, since_tick, &self.config.proxy);
+        let detector = &self.detector;
+        let questions = self
+            .progress
+            .stalls
+            .look(&looks, &|a| detector.last_answered(a), t);
+        questions
+            .into_iter()
+            .for_each(|q| self.prober.ask_subflows(q));
+        let stalled = self.progress.stalls.now();
+        for (local, _) in &stalled {
+            self.progress.sizes.suspect(local.ip(), t);
+        }
+        (stalled, self.stalls_found())
+    }
+
+    /// Takes where data flows: at full size, so that it is no single packet of a handshake.
+    fn look_at_flows(&mut self, sockets: &[TcpSocket]) {
+        /// Bytes between two looks, 1 Mbit/s.
+        const SOME: u64 = 30_000;
+        let mut moved: BTreeMap<IpAddr, u64> = BTreeMap::new();
+        for s in sockets.iter().filter(|s| s.carries()) {
+            *moved.entry(s.local.ip()).or_default() += s.tcp.bytes_acked + s.tcp.bytes_received;
+        }
+        let before = &self.progress.moved;
+        let flows = |(a, now): (&IpAddr, &u64)| {
+            let more = now.saturating_sub(*before.get(a)?);
+            (more > SOME).then_some(*a)
+        };
+        self.progress.flows = moved.iter().filter_map(flows).collect();
+        self.progress.moved = moved;
+    }
+
+    /// Addresses on which nothing is opened again yet: the size of packets is being found out.
+    pub(super) fn held(&self, t: Time) -> BTreeSet<IpAddr> {
+        let all = self.plan.uses.iter().map(|u| u.address);
+        all.filter(|a| self.progress.sizes.searches(*a, t))
+            .collect()
+    }
+
+    /// Takes what the other end says of subflows.
+    pub(super) fn told_of_subflows(
+        &mut self,
+        address: IpAddr,
+        number: u32,
+        verdicts: &[(Subject, Verdict)],
+    ) {
+        self.progress.stalls.answer(address, number, verdicts);
+    }
+
+    /// News about stalls.
+    fn stalls_found(&mut self) -> Vec<Happened> {
+        let mut happened = Vec::new();
+        let mut known = BTreeMap::new();
+        for u in &self.plan.uses {
+            let Some(s) = self.progress.stalls.of(u.address) else {
+                continue;
+            };
+            known.insert(u.address, s.since);
+            if self.progress.stalled.get(&u.address) == Some(&s.since) {
+                continue;
+            }
+            let why = format!(
+                "a subflow on {} makes no progress though the access answers: it is opened again",
+                u.interface
+            );
+            let access = self.settings.accesses.get(u.access);
+            let name = access.map(|a| a.name.clone());
+            happened.push((name, EventKind::SubflowStalled { why }));
+        }
+        self.progress.stalled = known;
+        happened
+    }
+
+    /// Notes on packet sizes and stalls of access number `i`.
+    pub(super) fn progress_notes(&self, i: usize) -> Vec<String> {
+        let t = Time::from_nanos(now());
+        let mut notes = Vec::new();
+        for u in self.plan.uses.iter().filter(|u| u.access == i) {
+            if let Some(l) = self.progress.sizes.limit(u.address) {
+                let since = t.since(l.since).as_secs();
+                let what = self.too_large(u.address, &u.interface, &l);
+                notes.push(format!("{what}, found {since} s ago"));
+            }
+            let stalled = self.progress.stalls.of(u.address);
+            notes.extend(stalled.map(|s| say_stalled(&s, t)));
+        }
+        notes.dedup();
+        notes
+    }
+}
+
+fn say_stalled(s: &Stalled, t: Time) -> String {
+    let ago = t.since(s.since).as_secs();
+    let what = match s.subflows {
+        1 => "a subflow made no progress though the access answers".to_owned(),
+        n => format!("{n} subflows made no progress though the access answers, the last one"),
+    };
+    format!(
+        "{what} since {ago} s ago: it is opened again (a NAT that forgets connections early, or a \
+         filter, does that)"
+    )
+}
