@@ -25,6 +25,7 @@ use braid_mptcp::manage::stripping::Stripping;
 use braid_mptcp::manage::unheard::Unheard;
 use braid_mptcp::manage::{Plan, Settings, View};
 
+use super::arp::Arp;
 use super::checker::{Checker, Verdict};
 use super::config::Config;
 use super::endpoints::Endpoints;
@@ -56,6 +57,7 @@ pub(super) struct Manager {
     kernel: Kernel,
     memory: Memory,
     routes: Routes,
+    arp: Arp,
     detector: Detector,
     missing: Missing,
     progress: progress::Progress,
@@ -105,6 +107,7 @@ impl Manager {
             kernel: Kernel::open(pm)?,
             memory,
             routes,
+            arp: Arp::routed(control),
             detector: Detector::default(),
             missing: Missing::default(),
             progress: progress::Progress::default(),
@@ -313,6 +316,7 @@ impl Manager {
                 self.demand.look(&samples::looks(sockets), t);
                 changed |= self.look_at_trials(sockets, t);
                 happened = self.look_for_stripping(sockets, t);
+                self.look_at_arrivals(sockets, t);
             }
             happened.extend(self.measure(t).await);
         }

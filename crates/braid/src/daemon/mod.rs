@@ -7,6 +7,7 @@
 
 mod announce;
 mod answerer;
+mod arp;
 mod before;
 mod checker;
 mod config;

@@ -25,6 +25,8 @@ pub(super) struct Facts {
     /// Why no user namespace can be made by users.
     pub(super) user_namespaces: UserNamespaces,
     pub(super) interfaces: Vec<Interface>,
+    /// Where each of them has IPv4.
+    pub(super) arp: Vec<Arp>,
     /// And what the daemon would begin with here.
     pub(super) receive: Option<(Buffers, Sizes)>,
     pub(super) send: Option<Buffers>,
@@ -95,6 +97,17 @@ pub(super) struct Interface {
     pub(super) offloads: Option<Offloads>,
 }
 
+/// How an interface answers and asks ARP: the values in force, the larger ones of `all` and its
+/// own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Arp {
+    pub(super) interface: String,
+    /// `arp_ignore`.
+    pub(super) ignore: u32,
+    /// `arp_announce`.
+    pub(super) announce: u32,
+}
+
 /// Generic receive offload, generic and TCP segmentation offload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offloads {
@@ -130,8 +143,8 @@ pub(super) struct Managers {
 /// Whether the daemon answers on its control socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Daemon {
-    /// With so many accesses.
-    Serves(usize),
+    /// With so many accesses, and what it notes on some of them: name and note.
+    Serves(usize, Vec<(String, String)>),
     NotRunning,
     /// It may not be asked, or does not answer.
     Unknown(String),

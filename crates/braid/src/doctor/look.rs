@@ -9,7 +9,7 @@ use braid_mptcp::buffers::to_receive;
 use braid_mptcp::support::{Support, sysctl};
 use braid_mptcp::{capabilities, cgroup};
 
-use super::facts::{Buffers, Daemon, Facts, Interface, Orphans, Trial, UserNamespaces};
+use super::facts::{Arp, Buffers, Daemon, Facts, Interface, Orphans, Trial, UserNamespaces};
 use super::{managers, offloads, routes};
 
 const TUN: &str = "/dev/net/tun";
@@ -36,6 +36,7 @@ pub(super) async fn look(control: &Path) -> Facts {
         cgroup: group(),
         tun: tun(),
         user_namespaces: user_namespaces(),
+        arp: names.iter().filter_map(|n| arp(n)).collect(),
         interfaces: interfaces(names).await,
         receive: buffers("net.ipv4.tcp_rmem").map(|b| (b, to_receive())),
         send: buffers("net.ipv4.tcp_wmem"),
@@ -136,6 +137,20 @@ fn user_namespaces() -> UserNamespaces {
     }
 }
 
+/// `None` for an interface without IPv4.
+fn arp(interface: &str) -> Option<Arp> {
+    let value = |of: &str, name: &str| -> Option<u32> {
+        let path = Path::new("/proc/sys/net/ipv4/conf").join(of).join(name);
+        fs::read_to_string(path).ok()?.trim().parse().ok()
+    };
+    let in_force = |name: &str| Some(value(interface, name)?.max(value("all", name)?));
+    Some(Arp {
+        interface: interface.to_owned(),
+        ignore: in_force("arp_ignore")?,
+        announce: in_force("arp_announce")?,
+    })
+}
+
 async fn interfaces(names: BTreeSet<String>) -> Vec<Interface> {
     let mut all = Vec::new();
     for name in names {
@@ -155,13 +170,22 @@ async fn ask(control: &Path) -> (Daemon, Vec<String>) {
     #[derive(serde::Deserialize)]
     struct Access {
         #[serde(default)]
+        name: String,
+        #[serde(default)]
         interface: Option<String>,
+        #[serde(default)]
+        note: Option<String>,
     }
     match Client::new(control).get::<Said>("/v1/status").await {
         Ok(s) => {
             let count = s.accesses.len();
-            let names = s.accesses.into_iter().filter_map(|a| a.interface);
-            (Daemon::Serves(count), names.collect())
+            let names = s.accesses.iter().filter_map(|a| a.interface.clone());
+            let names = names.collect();
+            let noted = s
+                .accesses
+                .into_iter()
+                .filter_map(|a| Some((a.name, a.note?)));
+            (Daemon::Serves(count, noted.collect()), names)
         }
         Err(braid_control::Error::Unreachable { source, .. })
             if source.kind() != std::io::ErrorKind::PermissionDenied =>

@@ -5,6 +5,7 @@
 //! [`View`], times as [`braid_core::Time`]; what is to be done comes back as
 //! [`diff::Op`]s.
 
+pub mod arrivals;
 pub mod demand;
 pub mod diff;
 pub mod health;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use braid_core::Time;
 use braid_core::api::EventKind;
 use braid_mptcp::diag::TcpSocket;
+use braid_mptcp::manage::arrivals::{self, Arrivals, Elsewhere, Received};
 use braid_mptcp::manage::packet_size::{Limit, Reach, Sizes};
 use braid_mptcp::manage::plan::Use;
 use braid_mptcp::manage::query::{Subject, Verdict};
@@ -24,6 +25,7 @@ use super::{Happened, Manager};
 pub(super) struct Progress {
     stalls: Stalls,
     sizes: Sizes,
+    arrivals: Arrivals,
     /// What was moved on each address at the last look, and where data flowed before that.
     moved: BTreeMap<IpAddr, u64>,
     flows: BTreeSet<IpAddr>,
@@ -215,6 +217,26 @@ impl Manager {
         self.progress.stalls.answer(address, number, verdicts);
     }
 
+    /// Compares what addresses receive with what their interfaces do.
+    pub(super) fn look_at_arrivals(&mut self, sockets: &[TcpSocket], t: Time) {
+        if !self.progress.arrivals.is_due(t) {
+            return;
+        }
+        let mut received: BTreeMap<IpAddr, Received> = BTreeMap::new();
+        for u in &self.plan.uses {
+            let mine = sockets.iter().filter(|s| s.local.ip() == u.address);
+            let of = Received {
+                interface: u.interface.clone(),
+                payload: mine.map(|s| s.tcp.bytes_received).sum(),
+            };
+            received.insert(u.address, of);
+        }
+        // Of the namespace of this thread.
+        let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+        let counters = arrivals::counters(&text);
+        self.progress.arrivals.look(&received, &counters, t);
+    }
+
     /// News about stalls.
     fn stalls_found(&mut self) -> Vec<Happened> {
         let mut happened = Vec::new();
@@ -251,10 +273,27 @@ impl Manager {
             }
             let stalled = self.progress.stalls.of(u.address);
             notes.extend(stalled.map(|s| say_stalled(&s, t)));
+            let elsewhere = self.progress.arrivals.of(u.address);
+            notes.extend(elsewhere.map(|e| say_elsewhere(u, e, t)));
         }
         notes.dedup();
         notes
     }
+}
+
+fn say_elsewhere(u: &Use, e: &Elsewhere, t: Time) -> String {
+    let on = match &e.on {
+        Some(other) => format!("on {other}"),
+        None => "elsewhere".to_owned(),
+    };
+    format!(
+        "what is sent to {} arrives {on}, not on {}, since {} s ago: its router has learned a wrong \
+         place, as where two interfaces are in one LAN: ip neigh flush all at the router, or \
+         sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2 here",
+        u.address,
+        u.interface,
+        t.since(e.since).as_secs()
+    )
 }
 
 fn say_stalled(s: &Stalled, t: Time) -> String {

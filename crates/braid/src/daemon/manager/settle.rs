@@ -12,6 +12,7 @@ use braid_mptcp::manage::refused::{Refusal, Refused};
 use braid_mptcp::manage::{AccessSpec, Condition, Plan, View, plan, plan_once};
 
 use super::super::DaemonError;
+use super::super::arp::ask_neighbours;
 use super::super::state::now;
 use super::Manager;
 
@@ -59,9 +60,27 @@ impl Manager {
             addresses.extend(moved);
             self.detector.watch(&addresses, Time::from_nanos(now()));
             self.watch_progress(&addresses).await;
+            self.answer_arp().await;
             self.stripped.retain(|a| addresses.contains(a));
         }
         Ok(())
+    }
+
+    /// Has each interface that serves answer ARP for itself alone.
+    async fn answer_arp(&mut self) {
+        let serving = self.plan.uses.iter().filter(|u| u.routed);
+        let serving = serving.filter(|u| u.address.is_ipv4());
+        let names = serving.clone().map(|u| u.interface.clone()).collect();
+        let new = self.arp.serve(&names);
+        let new: BTreeSet<u32> = serving
+            .filter(|u| new.contains(&u.interface))
+            .map(|u| u.ifindex)
+            .collect();
+        if !new.is_empty()
+            && let Err(e) = ask_neighbours(self.kernel.handle(), &new).await
+        {
+            eprintln!("braid: ask the neighbours again: {e}");
+        }
     }
 
     /// As things are, and by what was refused last.

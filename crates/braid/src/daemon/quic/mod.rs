@@ -3,6 +3,7 @@
 //! sessions in, and connects to where they ask for.
 
 mod api;
+mod arp;
 mod device;
 mod keys;
 mod proxy;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 use braid_core::api::Role;
 
+use super::arp::Arp;
 use super::config::Config;
 use super::{DaemonError, RemoveOnDrop, serve};
 pub(super) use keys::identity;
@@ -41,6 +43,7 @@ pub(super) async fn serve_until(
         other => other,
     })?;
     state::reload_on_hangup(Arc::clone(&state))?;
+    let arp = (role == Role::Device).then(|| arp::follow(Arc::clone(&state), Arp::bound(control)));
     let served = axum::serve(listener, serve::routes(Arc::clone(&state)));
     let done = tokio::select! {
         r = async { served.await } => {
@@ -49,6 +52,9 @@ pub(super) async fn serve_until(
         () = stop => Ok(()),
     };
     engine.abort();
+    if let Some(arp) = arp {
+        arp.end().await;
+    }
     state.close().await;
     done
 }

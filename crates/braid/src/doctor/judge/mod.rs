@@ -68,6 +68,7 @@ pub(super) fn judge(f: &Facts) -> Vec<Row> {
         namespaces(f.user_namespaces),
         daemon(&f.daemon),
     ]);
+    rows.extend(noted(&f.daemon));
     rows
 }
 
@@ -183,7 +184,7 @@ fn namespaces(n: UserNamespaces) -> Row {
 fn daemon(d: &Daemon) -> Row {
     const WHAT: &str = "daemon";
     match d {
-        Daemon::Serves(n) => ok(WHAT, format!("runs, with {n} accesses")),
+        Daemon::Serves(n, _) => ok(WHAT, format!("runs, with {n} accesses")),
         Daemon::NotRunning => lacks(
             WHAT,
             Verdict::Missing,
@@ -199,6 +200,18 @@ fn daemon(d: &Daemon) -> Row {
             "run it as root: sudo braid doctor",
         ),
     }
+}
+
+/// What the daemon notes on its accesses, which says itself what can be done.
+fn noted(d: &Daemon) -> Vec<Row> {
+    let Daemon::Serves(_, notes) = d else {
+        return vec![];
+    };
+    let row = |(name, note): &(String, String)| {
+        let what = format!("access {name}");
+        lacks(&what, Verdict::Weak, note, "", "")
+    };
+    notes.iter().map(row).collect()
 }
 
 #[cfg(test)]

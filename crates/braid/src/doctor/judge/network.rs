@@ -3,10 +3,11 @@
 use braid_mptcp::buffers::{self, Sizes, TCP_WMEM};
 
 use super::{Row, Verdict, lacks, ok};
-use crate::doctor::facts::{Buffers, Facts, Interface};
+use crate::doctor::facts::{Arp, Buffers, Facts, Interface};
 
 pub(super) fn rows(f: &Facts) -> Vec<Row> {
     let mut rows: Vec<Row> = f.interfaces.iter().filter_map(offloads).collect();
+    rows.extend(arp(&f.arp));
     rows.extend(f.receive.map(|(now, wanted)| receive(now, wanted)));
     rows.extend(f.send.map(send));
     rows.extend(f.stale_loss_cnt.map(stale));
@@ -40,6 +41,27 @@ fn offloads(i: &Interface) -> Option<Row> {
         // tso cannot be had of every driver, and gso stands in for it.
         &format!("ethtool -K {} {}", i.name, switches.join(" ")),
     ))
+}
+
+/// `None` for a single interface, which answers for all of the host by right.
+fn arp(all: &[Arp]) -> Option<Row> {
+    const WHAT: &str = "ARP of several interfaces";
+    if all.len() < 2 {
+        return None;
+    }
+    let flaw = all.iter().filter(|a| a.ignore == 0 || a.announce < 2);
+    let names: Vec<&str> = flaw.map(|a| a.interface.as_str()).collect();
+    Some(match &names[..] {
+        [] => ok(WHAT, "each answers for its own addresses"),
+        some => lacks(
+            WHAT,
+            Verdict::Weak,
+            format!("{} answer for others' addresses", some.join(", ")),
+            "where two are in one LAN, all that is sent to both arrives on one of them; braid up \
+             sets it for its accesses",
+            "sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2",
+        ),
+    })
 }
 
 /// `docs/mptcp.md`, Buffers.

@@ -1,7 +1,7 @@
 use braid_mptcp::support::Support;
 
 use super::*;
-use crate::doctor::facts::{Managers, Orphans};
+use crate::doctor::facts::{Arp, Managers, Orphans};
 
 /// A machine that has everything.
 fn all() -> Facts {
@@ -28,6 +28,7 @@ fn all() -> Facts {
         tun: Trial::Works,
         user_namespaces: UserNamespaces::Allowed,
         interfaces: vec![],
+        arp: vec![],
         receive: None,
         send: None,
         stale_loss_cnt: Some(4),
@@ -37,7 +38,7 @@ fn all() -> Facts {
             network_manager: Some(false),
             networkd: Some(false),
         },
-        daemon: Daemon::Serves(2),
+        daemon: Daemon::Serves(2, vec![]),
     }
 }
 
@@ -51,6 +52,37 @@ fn flaws(facts: &Facts) -> Vec<Row> {
 fn a_machine_with_everything_has_no_flaws() {
     assert_eq!(flaws(&all()), []);
     assert!(can_work(&all()));
+}
+
+#[test]
+fn several_interfaces_are_to_answer_for_themselves() {
+    let arp = |interface: &str, ignore, announce| Arp {
+        interface: interface.into(),
+        ignore,
+        announce,
+    };
+    let mut f = all();
+    f.arp = vec![arp("wlan0", 0, 0)];
+    assert_eq!(flaws(&f), []);
+    f.arp = vec![arp("wlan0", 1, 2), arp("lifi0", 0, 2)];
+    let all = flaws(&f);
+    assert_eq!(all.len(), 1);
+    assert!(all[0].found.starts_with("lifi0 answer"), "{all:?}");
+    f.arp[1].ignore = 1;
+    assert_eq!(flaws(&f), []);
+}
+
+#[test]
+fn what_the_daemon_notes_on_accesses_is_told() {
+    let mut f = all();
+    let note = (
+        "wifi".to_owned(),
+        "packets of more than 1400 bytes do not pass".to_owned(),
+    );
+    f.daemon = Daemon::Serves(2, vec![note]);
+    let all = flaws(&f);
+    assert_eq!((all.len(), &*all[0].what), (1, "access wifi"));
+    assert!(all[0].found.contains("1400"), "{all:?}");
 }
 
 #[test]
