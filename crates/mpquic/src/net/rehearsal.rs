@@ -152,6 +152,7 @@ impl Rehearsal {
             name: "proxy".to_owned(),
             config: ClientConfig::new(Arc::new(Null::default())),
             options,
+            keep: false,
         };
         let dial = Box::new(Dial::begin(&mut host, target, accesses, now).unwrap());
         let device_end = Shared::new(host, End::Device { dial: Some(dial) }, Vec::new());

@@ -11,6 +11,7 @@ pub(super) struct Flying {
     pub(super) to_device: bool,
     pub(super) access: usize,
     pub(super) device: IpAddr,
+    pub(super) port: u16,
     pub(super) data: Vec<u8>,
 }
 

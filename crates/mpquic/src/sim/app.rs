@@ -44,10 +44,10 @@ pub(super) struct App {
 }
 
 /// A prime: no packet or window is a multiple of it.
-const PERIOD: u64 = 65_521;
+pub(super) const PERIOD: u64 = 65_521;
 
 /// The bytes from `place` on, `n` of them, at most [`PERIOD`].
-fn bytes(place: u64, n: usize) -> &'static [u8] {
+pub(super) fn bytes(place: u64, n: usize) -> &'static [u8] {
     static PATTERN: OnceLock<Vec<u8>> = OnceLock::new();
     let byte = |i: u64| ((i % PERIOD).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
     let pattern = PATTERN.get_or_init(|| (0..2 * PERIOD).map(byte).collect());

@@ -47,13 +47,7 @@ impl World {
                 }
                 What::Silent(up) => self.pass(access, up),
                 What::Longest(bytes) => self.longest[access] = bytes,
-                What::Move => {
-                    if let IpAddr::V4(before) = self.addresses[access] {
-                        let [a, b, c, d] = before.octets();
-                        self.addresses[access] = [a, b, c, d % 250 + 1].into();
-                        self.tell(access, true);
-                    }
-                }
+                What::Move => self.renumber(access),
                 What::Expect(mbps) => {
                     let expected = Some(expected(mbps));
                     self.change(
@@ -75,6 +69,15 @@ impl World {
                     );
                 }
             }
+        }
+    }
+
+    /// The device has another address on an access, and is told.
+    pub(super) fn renumber(&mut self, access: usize) {
+        if let IpAddr::V4(before) = self.addresses[access] {
+            let [a, b, c, d] = before.octets();
+            self.addresses[access] = [a, b, c, d % 250 + 1].into();
+            self.tell(access, true);
         }
     }
 

@@ -21,8 +21,13 @@ use crate::{Access, Dial, Host, Options, PathInfo, Target};
 pub(super) const HEADERS: u32 = 28;
 /// More turns than this at one time are not needed.
 const BUSY: u32 = 10_000;
+
 /// Nor more than this in which nothing is sent or received.
 const MAX_IDLE: u32 = 50;
+
+/// Of the device, before a NAT takes another.
+const PORT: u16 = 50_000;
+
 const PROXY: ([u8; 4], u16) = ([10, 77, 0, 1], 4433);
 
 /// Both directions of an access.
@@ -107,6 +112,8 @@ pub(super) struct World {
     slept: Duration,
     pub(super) dial: Dial,
     pub(super) addresses: Vec<IpAddr>,
+    /// The port that the proxy sees of each access: of the NAT on the way.
+    ports: Vec<u16>,
     pub(super) script: VecDeque<(Time, usize, What)>,
     draws: Draws,
     /// How likely a datagram arrives twice.
@@ -195,6 +202,7 @@ impl World {
             freeze: None,
             slept: Duration::ZERO,
             dial,
+            ports: vec![PORT; radios.len()],
             addresses,
             script: script.into(),
             draws: Draws::new(seed, "world"),
@@ -222,6 +230,12 @@ impl World {
             _ => Duration::ZERO,
         };
         self.instant() - self.slept - sleeps
+    }
+
+    /// The NAT of an access forgets the device's binding, and takes another port for what it
+    /// sends from now on; nobody is told.
+    pub(super) fn rebind(&mut self, access: usize) {
+        self.ports[access] = self.ports[access].checked_add(1).unwrap_or(PORT);
     }
 
     /// Stops or suspends the device.
@@ -390,7 +404,7 @@ impl World {
                         self.device.arrive(now, f.access, proxy, None, data);
                     }
                 } else if let Some(host) = &mut self.proxy {
-                    let network = FourTuple::new((f.device, 50_000).into(), Some(proxy.ip()));
+                    let network = FourTuple::new((f.device, f.port).into(), Some(proxy.ip()));
                     host.receive(now, network, None, data);
                 }
             }
@@ -443,12 +457,15 @@ impl World {
                 while let Some(out) = host.poll_transmit(now, &mut buf) {
                     again = true;
                     let t = &out.transmit;
+                    let ports = &self.ports;
                     let device = match to_device {
-                        true => Some(t.destination.ip()),
-                        false => out.access.map(|i| self.addresses[i]),
+                        true => Some((t.destination.ip(), t.destination.port())),
+                        false => out.access.map(|i| (self.addresses[i], ports[i])),
                     };
                     let size = t.segment_size.unwrap_or(t.size).max(1);
-                    let at = device.map(|d| (d, access_of(d)));
+                    let at = device.map(|(d, port)| (d, port, access_of(d)));
+                    // A NAT lets nothing pass to a binding that it has forgotten.
+                    let at = at.filter(|(_, port, i)| ports.get(*i) == Some(port));
                     for segment in buf[..t.size].chunks(size) {
                         Self::send(
                             (&mut self.network, &mut self.air, &mut self.trace),
@@ -468,10 +485,10 @@ impl World {
     fn send(
         (network, air, trace): (&mut Network, &mut Air, &mut u64),
         (links, longest, counts): (&[[LinkId; 2]], &[u32], &mut [[u64; 2]]),
-        (now, to_device, at): (Time, bool, Option<(IpAddr, usize)>),
+        (now, to_device, at): (Time, bool, Option<(IpAddr, u16, usize)>),
         data: &[u8],
     ) {
-        let Some((device, access)) = at.filter(|(_, i)| *i < links.len()) else {
+        let Some((device, port, access)) = at.filter(|(.., i)| *i < links.len()) else {
             return;
         };
         let direction = usize::from(!to_device);
@@ -493,6 +510,7 @@ impl World {
             to_device,
             access,
             device,
+            port,
             data: data.to_vec(),
         });
         let link = links[access][direction];
