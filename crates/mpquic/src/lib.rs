@@ -16,6 +16,7 @@ pub mod host;
 pub mod lane;
 pub mod net;
 mod pacer;
+mod reordering;
 #[cfg(test)]
 mod sim;
 pub mod steering;

@@ -37,6 +37,11 @@ const MTU_STEP: u16 = 16;
 /// sends ones of 1200 bytes. It tries longer ones again after this.
 const BLACK_HOLE: Duration = Duration::from_secs(10);
 
+/// Round trips that the library waits for what was overtaken, by however many packets: longer
+/// than its controllers, which know better ([`crate::congestion`]), and than streams, on which
+/// it is told earlier that something is lost.
+pub(crate) const PATIENCE: f32 = 3.0;
+
 /// The settings of one connection.
 pub(crate) fn config(lane: Lane, inner: Inner, shared: &Shared) -> Arc<TransportConfig> {
     let mut t = TransportConfig::default();
@@ -63,6 +68,8 @@ pub(crate) fn config(lane: Lane, inner: Inner, shared: &Shared) -> Arc<Transport
         .mtu_discovery_config(Some(mtu))
         .default_path_max_idle_timeout(Some(path_idle))
         .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
+        .packet_threshold(u32::MAX)
+        .time_threshold(PATIENCE)
         .initial_rtt(INITIAL_RTT)
         .initial_mtu(initial)
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))

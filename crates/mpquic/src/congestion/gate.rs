@@ -10,6 +10,7 @@ use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
 use super::coupled::Coupled;
+use super::losses::{Known, Losses, Rtt};
 use super::resume::Retreat;
 use super::shared::Shared;
 
@@ -30,17 +31,23 @@ pub(crate) struct Gates {
 /// What is behind the gates.
 #[derive(Clone)]
 pub(crate) enum Inner {
-    /// The library's own, which knows of one path.
-    Library(Arc<dyn ControllerFactory + Send + Sync>),
+    /// The library's own, which knows of one path, and whether it takes back itself what it did
+    /// for losses that were none: of the others the state before is kept.
+    Library(Arc<dyn ControllerFactory + Send + Sync>, bool),
     /// One of ours, coupled with those of the other paths.
     Coupled(&'static dyn braid_core::cc::Rule),
 }
 
 impl Gates {
+    /// Whether controllers take back themselves what they did for losses that were none.
+    fn takes_back(&self) -> bool {
+        matches!(self.inner, Inner::Library(_, true))
+    }
+
     /// A controller that knows nothing yet.
     fn fresh(&self, slot: usize, now: Instant, mtu: u16) -> Box<dyn Controller> {
         match &self.inner {
-            Inner::Library(factory) => Arc::clone(factory).build(now, mtu),
+            Inner::Library(factory, _) => Arc::clone(factory).build(now, mtu),
             Inner::Coupled(rule) => {
                 let shared = self.shared.clone();
                 Box::new(Coupled::new(*rule, shared, slot, now, mtu))
@@ -64,6 +71,11 @@ impl ControllerFactory for Gates {
             inner,
             retreat: None,
             renewed: None,
+            losses: Losses::default(),
+            rtt: None,
+            before: None,
+            strange: false,
+            arrived: false,
         };
         gate.show();
         Box::new(gate)
@@ -90,6 +102,14 @@ pub(crate) struct Gate {
     retreat: Option<Retreat>,
     /// When the controller began anew: what left before tells of the radio as it was.
     renewed: Option<Instant>,
+    losses: Losses,
+    rtt: Option<Rtt>,
+    /// The controller as it was before the losses that may be none.
+    before: Option<Box<dyn Controller>>,
+    /// The library has taken packets for lost that are not known here.
+    strange: bool,
+    /// All that the library took for lost has arrived.
+    arrived: bool,
 }
 
 impl Debug for Gate {
@@ -114,14 +134,108 @@ impl Gate {
         let due = |s: &mut super::Slot| std::mem::take(&mut s.anew).then_some(s.mtu);
         if let Some(mtu) = self.end.shared.with(slot, due) {
             self.inner = self.gates.fresh(slot, now, mtu as u16);
-            self.retreat = None;
+            (self.retreat, self.before) = (None, None);
             self.renewed = Some(now);
+        }
+    }
+
+    /// Tells the controller of what is lost by now.
+    fn find(&mut self, now: Instant) {
+        let Some(rtt) = self.rtt else {
+            return;
+        };
+        self.losses.settle(rtt, now);
+        if !self.losses.is_open() {
+            self.before = None;
+        }
+        let Some(found) = self.losses.find(rtt, now) else {
+            return;
+        };
+        if self.before.is_none() && !self.gates.takes_back() {
+            self.before = Some(self.inner.clone_box());
+        }
+        let (mut bytes, mut largest) = (0, 0);
+        for lost in found.packets {
+            if !lost.given_up {
+                self.land(lost.number, lost.bytes);
+            }
+            self.lose(lost.number, lost.bytes, now);
+            bytes += u64::from(lost.bytes);
+            largest = lost.number;
+        }
+        self.congested(now, found.sent, found.persistent, false, (bytes, largest));
+    }
+
+    /// A packet is not under way any more.
+    fn land(&self, number: u64, bytes: u16) {
+        let landed = |s: &mut super::Slot| s.landed(number, bytes.into());
+        self.end.shared.with(self.end.slot, landed);
+    }
+
+    fn lose(&mut self, number: u64, bytes: u16, now: Instant) {
+        self.end.shared.with(self.end.slot, |s| s.lost += 1);
+        self.inner.on_packet_lost(bytes, number, now);
+    }
+
+    /// Has the controller answer congestion.
+    fn congested(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        persistent: bool,
+        ecn: bool,
+        (bytes, largest): (u64, u64),
+    ) {
+        if self.renewed.is_some_and(|t| sent < t) {
+            return;
+        }
+        let jump = self.end.shared.with(self.end.slot, |s| s.jump.take());
+        if jump.is_some_and(|j| j.has_begun()) && !persistent {
+            self.retreat = Some(Retreat::new(now));
+        }
+        let of_jump = |r: &mut Retreat| !persistent && r.take(sent, ecn, bytes, largest);
+        if !self.retreat.as_mut().is_some_and(of_jump) {
+            self.inner
+                .on_congestion_event(now, sent, persistent, ecn, bytes, largest);
+        }
+        self.show();
+    }
+
+    /// Takes back what the controller did for losses, where all of them were none (as Eifel,
+    /// RFC 4015, does).
+    fn take_back(&mut self) {
+        if !self.losses.were_spurious() {
+            return;
+        }
+        // The controller has not heard of it.
+        self.retreat = None;
+        match self.before.take() {
+            Some(mut before) => {
+                if before.window() > self.inner.window() {
+                    let mtu = self.end.shared.with(self.end.slot, |s| s.mtu);
+                    before.on_mtu_update(mtu as u16);
+                    self.inner = before;
+                }
+            }
+            None => self.inner.on_spurious_congestion_event(),
+        }
+        self.show();
+    }
+
+    /// When something was sent, as the controller is told: BBR takes the least round-trip time
+    /// for what the path takes without a queue, and where packets overtake each other that is
+    /// the time of one that has overtaken all others.
+    fn sent_at(&self, sent: Instant) -> Instant {
+        match self.gates.takes_back() {
+            true => sent.checked_sub(self.losses.spread()).unwrap_or(sent),
+            false => sent,
         }
     }
 
     fn show(&self) {
         let (window, metrics) = (self.inner.window(), self.inner.metrics());
         self.end.shared.with(self.end.slot, |s| {
+            s.overtaken = self.rtt.and_then(|rtt| self.losses.overtaken(s.asked, rtt));
             s.follow(window);
             s.pacing = metrics.pacing_rate;
             s.slow_start = metrics.ssthresh.is_none_or(|t| window < t);
@@ -131,12 +245,18 @@ impl Gate {
 
 impl Controller for Gate {
     fn on_sent(&mut self, now: Instant, bytes: u64, largest: u64) {
+        self.find(now);
         self.inner.on_sent(now, bytes, largest);
     }
 
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, number: u64) {
         self.renew(now);
-        self.inner.on_packet_sent(now, bytes, number);
+        // A longer packet looks whether it fits, and tells nothing of congestion.
+        if u64::from(bytes) <= self.end.shared.with(self.end.slot, |s| s.mtu) {
+            self.losses.sent(number, bytes, now);
+        }
+        let at = self.sent_at(now);
+        self.inner.on_packet_sent(at, bytes, number);
         let window = self.inner.window();
         self.end.shared.with(self.end.slot, |s| match s.exempt {
             true => s.apart.sent(number, bytes),
@@ -171,8 +291,19 @@ impl Controller for Gate {
         rtt: &RttEstimator,
     ) {
         self.renew(now);
-        let idle = self.end.shared.with(self.end.slot, |s| {
-            s.landed(number, bytes);
+        let (deviation, slot) = (|s: &mut super::Slot| s.rttvar, self.end.slot);
+        let times = Rtt {
+            smoothed: rtt.get(),
+            least: rtt.min(),
+            deviation: self.end.shared.with(slot, deviation),
+        };
+        self.rtt = Some(times);
+        let known = self.losses.acked(number, sent, times, now);
+        let idle = self.end.shared.with(slot, |s| {
+            match known {
+                Known::Lost => s.lost = s.lost.saturating_sub(1),
+                Known::UnderWay | Known::Nothing => s.landed(number, bytes),
+            }
             (s.srtt, s.least_rtt) = (rtt.get(), rtt.min());
             if s.newest < Some(sent) {
                 (s.newest, s.heard) = (Some(sent), Some(now));
@@ -184,6 +315,7 @@ impl Controller for Gate {
             s.rttvar = (3 * s.rttvar + off) / 4;
             s.was_idle(Some(sent))
         });
+        let sent = self.sent_at(sent);
         self.inner.on_ack(now, sent, bytes, number, idle, rtt);
     }
 
@@ -194,6 +326,12 @@ impl Controller for Gate {
         _app_limited: bool,
         largest: Option<u64>,
     ) {
+        if let Some(rtt) = self.rtt.filter(|_| std::mem::take(&mut self.arrived)) {
+            self.losses.arrived(rtt, now);
+        }
+        self.losses.read(now);
+        self.take_back();
+        let in_flight = in_flight.saturating_sub(self.losses.written_off());
         let (idle, newest) = self.end.shared.with(self.end.slot, |s| {
             s.in_flight = in_flight.saturating_sub(s.apart.bytes());
             s.jump = s.jump.filter(|j| !j.is_over(now));
@@ -203,6 +341,7 @@ impl Controller for Gate {
             retreat.tell(&mut *self.inner, now);
         }
         self.inner.on_end_acks(now, in_flight, idle, largest);
+        self.find(now);
         self.show();
     }
 
@@ -215,34 +354,27 @@ impl Controller for Gate {
         lost_bytes: u64,
         largest: u64,
     ) {
-        if self.renewed.is_some_and(|t| sent < t) {
-            return;
-        }
-        let jump = self.end.shared.with(self.end.slot, |s| s.jump.take());
-        if jump.is_some_and(|j| j.has_begun()) && !persistent {
-            self.retreat = Some(Retreat::new(now));
-        }
-        let of_jump = |r: &mut Retreat| !persistent && r.take(sent, ecn, lost_bytes, largest);
-        if !self.retreat.as_mut().is_some_and(of_jump) {
-            self.inner
-                .on_congestion_event(now, sent, persistent, ecn, lost_bytes, largest);
+        // Of others it was told, or will be.
+        if ecn || std::mem::take(&mut self.strange) {
+            self.congested(now, sent, persistent, ecn, (lost_bytes, largest));
         }
         self.show();
     }
 
     fn on_packet_lost(&mut self, bytes: u16, number: u64, now: Instant) {
-        self.end.shared.with(self.end.slot, |s| {
-            s.landed(number, bytes.into());
-            s.lost += 1;
-        });
-        self.inner.on_packet_lost(bytes, number, now);
+        match self.losses.given_up(number) {
+            Known::UnderWay => self.land(number, bytes),
+            Known::Lost => {}
+            Known::Nothing => {
+                self.strange = true;
+                self.land(number, bytes);
+                self.lose(number, bytes, now);
+            }
+        }
     }
 
     fn on_spurious_congestion_event(&mut self) {
-        // The controller has not heard of it.
-        self.retreat = None;
-        self.inner.on_spurious_congestion_event();
-        self.show();
+        self.arrived = true;
     }
 
     fn on_mtu_update(&mut self, mtu: u16) {
@@ -260,7 +392,7 @@ impl Controller for Gate {
         self.end.shared.with(self.end.slot, |s| {
             let window = s.raised(window);
             // The library counts those that are left out.
-            let apart = s.apart.bytes();
+            let apart = s.apart.bytes() + self.losses.written_off();
             if s.exempt {
                 return window.max(s.in_flight).saturating_add(apart + ACKS);
             }
@@ -288,6 +420,12 @@ impl Controller for Gate {
             inner: self.inner.clone_box(),
             retreat: self.retreat,
             renewed: self.renewed,
+            // Where the path is another one, the library tells nothing of what left before.
+            losses: Losses::default(),
+            rtt: self.rtt,
+            before: None,
+            strange: false,
+            arrived: false,
         })
     }
 
@@ -338,6 +476,8 @@ mod tests {
             let mut gate = gates.build(now, 1200);
             let slot = Gate::slot(&*gate).unwrap();
             let lost = |gate: &mut Box<dyn Controller>, sent, t| {
+                // One that left before the gate was there.
+                gate.on_packet_lost(1200, 99, now + ms(t));
                 gate.on_congestion_event(now + ms(t), now + ms(sent), false, false, 1200, 9);
             };
             gate.on_packet_sent(now, 1200, 9);

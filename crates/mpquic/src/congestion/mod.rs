@@ -4,6 +4,7 @@ mod apart;
 mod coupled;
 mod drain;
 mod gate;
+mod losses;
 mod resume;
 mod shared;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
 
 pub(crate) use gate::{Gate, Gates, Inner};
+pub(crate) use losses::Overtaken;
 pub(crate) use resume::{Jump, Saved};
 pub(crate) use shared::{Shared, Slot};
 
@@ -29,9 +31,9 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// What makes the controllers called `name`.
 pub(crate) fn inner(name: &str) -> Result<Inner, Error> {
     Ok(match name {
-        "reno" => Inner::Library(Arc::new(NewRenoConfig::default())),
-        "cubic" => Inner::Library(Arc::new(CubicConfig::default())),
-        "bbr" => Inner::Library(Arc::new(Bbr3Config::default())),
+        "reno" => Inner::Library(Arc::new(NewRenoConfig::default()), false),
+        "cubic" => Inner::Library(Arc::new(CubicConfig::default()), false),
+        "bbr" => Inner::Library(Arc::new(Bbr3Config::default()), true),
         _ => match braid_core::cc::by_name(name) {
             Some(rule) => Inner::Coupled(rule),
             None => {

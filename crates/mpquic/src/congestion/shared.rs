@@ -10,6 +10,7 @@ use braid_core::cc::Facts;
 
 use super::apart::Apart;
 use super::drain::Cap;
+use super::losses::Overtaken;
 use super::resume::Jump;
 
 /// One path's controller, as seen from outside.
@@ -62,6 +63,10 @@ pub(crate) struct Slot {
     pub(crate) heard: Option<Instant>,
     /// Packets lost since it began.
     pub(crate) lost: u64,
+    /// The first that was overtaken, and that the library still waits for.
+    pub(crate) overtaken: Option<Overtaken>,
+    /// For what was sent until then, the library was asked whether it is lost.
+    pub(crate) asked: Option<Instant>,
     /// For coupled controllers; none until a round-trip time is known.
     pub(crate) facts: Option<Facts>,
 }
@@ -91,6 +96,8 @@ impl Slot {
             newest: None,
             heard: None,
             lost: 0,
+            overtaken: None,
+            asked: None,
             facts: None,
         }
     }

@@ -9,6 +9,7 @@ mod datagrams;
 mod expected;
 mod info;
 mod keys;
+mod overtaken;
 mod own;
 mod paths;
 mod quiet;
@@ -394,6 +395,7 @@ impl Connection {
         let own = lane.into_iter().chain(self.ping).chain(self.quiet.due());
         let own = own.chain(self.ask_due()).chain(self.outbox.own.due());
         let own = own.chain(self.alive_due());
+        let own = own.chain(self.overtaken_due());
         own.chain(self.quic.poll_timeout()).chain(opening).min()
     }
 
@@ -411,6 +413,7 @@ impl Connection {
         if self.paced.is_some_and(|t| t <= now) {
             self.paced = None;
         }
+        self.send_overtaken_again(now);
         self.outbox.own.passed(now);
         self.quiet.passed(now);
         if self.ask_due().is_some_and(|t| t <= now) {

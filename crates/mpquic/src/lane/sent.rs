@@ -8,11 +8,8 @@ use std::time::{Duration, Instant};
 use super::fit::Fit;
 use super::outgoing::Piece;
 use super::wire::Ack;
+use crate::reordering::{Late, Limits, Reordering, Times};
 
-/// RFC 9002 6.1.1.
-const PACKET_THRESHOLD: u64 = 3;
-/// RFC 9002 6.1.2: 9/8 of a round-trip time.
-const TIME_THRESHOLD: f64 = 9.0 / 8.0;
 /// Timers are not finer (RFC 9002 6.1.2, kGranularity).
 const GRANULARITY: Duration = Duration::from_millis(1);
 /// How long the peer may hold an acknowledgement back.
@@ -70,6 +67,7 @@ pub(super) struct Sent {
     timeouts: u32,
     suspect: Option<Instant>,
     fit: Fit,
+    reordering: Reordering,
     /// The receiver's clock at arrival less ours at sending, microseconds modulo 2^32, of
     /// the latest datagram: of two paths, the difference is that of their one-way delays.
     pub(super) one_way: Option<u32>,
@@ -92,6 +90,7 @@ impl Default for Sent {
             timeouts: 0,
             suspect: None,
             fit: Fit::default(),
+            reordering: Reordering::default(),
             one_way: None,
         }
     }
@@ -162,6 +161,7 @@ impl Sent {
         }
         let mut outcome = Outcome::default();
         let mut newest = None;
+        let (times, before) = (self.times(), self.largest_acked);
         for (first, last) in &ack.ranges {
             let range = *first..=*last;
             let known = self.packets.range(range.clone());
@@ -170,11 +170,23 @@ impl Sent {
                 .map(|(n, _)| *n)
                 .collect();
             for n in known {
-                if let Some(p) = self.packets.remove(&n).or_else(|| self.late.remove(&n)) {
-                    newest = newest.max((n == largest).then_some(p.at));
-                    self.fit.arrived(n, p.len);
-                    outcome.acked.extend(p.pieces);
+                let spurious = self.late.remove(&n);
+                let late = spurious.is_some();
+                let Some(p) = spurious.or_else(|| self.packets.remove(&n)) else {
+                    continue;
+                };
+                self.reordering.arrived(now.saturating_duration_since(p.at));
+                if let Some(behind) = before.and_then(|b| b.checked_sub(n)) {
+                    let late = Late {
+                        sent: p.at,
+                        behind,
+                        spurious: late,
+                    };
+                    self.reordering.late(late, times, now);
                 }
+                newest = newest.max((n == largest).then_some(p.at));
+                self.fit.arrived(n, p.len);
+                outcome.acked.extend(p.pieces);
             }
         }
         if let Some(at) = newest {
@@ -213,9 +225,16 @@ impl Sent {
         self.srtt = Some((7 * srtt + adjusted) / 8);
     }
 
-    fn loss_delay(&self) -> Duration {
-        let rtt = self.srtt.unwrap_or(INITIAL_RTT).max(self.latest);
-        rtt.mul_f64(TIME_THRESHOLD).max(GRANULARITY)
+    fn times(&self) -> Times {
+        Times {
+            smoothed: self.srtt.unwrap_or(INITIAL_RTT),
+            latest: self.latest,
+            least: self.min_rtt,
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        self.reordering.limits(self.times())
     }
 
     /// RFC 9002 6.1.
@@ -223,8 +242,9 @@ impl Sent {
         let Some(largest) = self.largest_acked else {
             return Vec::new();
         };
-        let delay = self.loss_delay();
-        let lost = |n: u64, p: &Packet| n + PACKET_THRESHOLD <= largest || p.at + delay <= now;
+        let limits = self.limits();
+        let lost =
+            |n: u64, p: &Packet| limits.exceeded(largest - n, now.saturating_duration_since(p.at));
         let before = self.packets.range(..largest);
         let numbers: Vec<u64> = before
             .filter(|(n, p)| lost(**n, p))
@@ -237,6 +257,9 @@ impl Sent {
         found
             .iter()
             .for_each(|(n, p)| self.fit.lost(*n, p.len, now));
+        if let Some((_, last)) = found.last() {
+            self.reordering.lost(last.at, now);
+        }
         self.remember(found)
     }
 
@@ -255,7 +278,7 @@ impl Sent {
         let overtaken = self
             .largest_acked
             .and_then(|l| self.packets.range(..l).next());
-        let lost = overtaken.map(|(_, p)| p.at + self.loss_delay());
+        let lost = overtaken.map(|(_, p)| p.at + self.limits().delay);
         lost.into_iter().chain(self.silent_at()).min()
     }
 

@@ -16,6 +16,7 @@ mod packets;
 mod random;
 mod resends;
 mod restored;
+mod reordering;
 mod script;
 mod service;
 mod shares;

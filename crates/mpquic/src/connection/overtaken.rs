@@ -1,0 +1,63 @@
+//! Losses on streams of QUIC, which the library alone can send again.
+//!
+//! It waits for what was overtaken as long as reordering may ever take ([`PATIENCE`]), as it
+//! cannot learn how long that is. Where less is known to do ([`crate::reordering`]), it is told
+//! the time at which it would take such a packet for lost, somewhat before. Its other timers are
+//! that early then, too: what it sends for them, such as an acknowledgement or a probe, does no
+//! harm.
+
+use std::time::{Duration, Instant};
+
+use super::Connection;
+use super::paths::Path;
+use crate::congestion::Overtaken;
+use crate::transport::PATIENCE;
+
+/// The library counts in fractions that are not exact.
+const TICK: Duration = Duration::from_micros(10);
+
+impl Connection {
+    /// When the next packet that was overtaken is to be sent again.
+    pub(super) fn overtaken_due(&self) -> Option<Instant> {
+        if self.lane.is_some() {
+            return None;
+        }
+        let slots = self.shared.lock();
+        let all = self.paths.iter().filter_map(|p| slots[p.slot].overtaken);
+        all.map(|o| o.sent + o.limit).min()
+    }
+
+    /// When the library takes it for lost.
+    fn patience(&self, path: &Path, o: &Overtaken) -> Duration {
+        let smoothed = self.quic.rtt(path.id).unwrap_or_default();
+        smoothed.max(o.latest).mul_f32(PATIENCE) + TICK
+    }
+
+    /// Has the library send again what is lost by now.
+    pub(super) fn send_overtaken_again(&mut self, now: Instant) {
+        if self.overtaken_due().is_none_or(|t| t > now) {
+            return;
+        }
+        let overtaken = |p: &Path| self.shared.lock()[p.slot].overtaken;
+        let all = self.paths.iter().filter_map(|p| {
+            let o = overtaken(p)?;
+            Some((p.slot, o, self.patience(p, &o)))
+        });
+        let all: Vec<(usize, Overtaken, Duration)> = all.collect();
+        for (slot, o, patience) in all.iter().filter(|(_, o, _)| o.sent + o.limit <= now) {
+            let Some(until) = now.checked_sub(o.limit) else {
+                continue;
+            };
+            let at = until + *patience;
+            self.shared.lock()[*slot].overtaken = None;
+            // What may yet arrive on another path would be lost with it: it is tried again
+            // with the next acknowledgement.
+            let early = |o: &Overtaken, patience| o.sent + patience <= at && o.sent + o.limit > now;
+            if all.iter().any(|(s, o, p)| s != slot && early(o, *p)) {
+                continue;
+            }
+            self.shared.lock()[*slot].asked = Some(until);
+            self.quic.handle_timeout(at.max(now));
+        }
+    }
+}
