@@ -17,6 +17,8 @@ const ACK_DELAY: Duration = Duration::from_millis(25);
 /// Round trips after which a packet that was taken for lost is.
 const CERTAIN: u32 = 2;
 
+/// How often it is looked which losses are certain.
+const SETTLE: Duration = Duration::from_millis(1);
 /// How long the least round-trip times are remembered.
 const REMEMBER: Duration = Duration::from_secs(5);
 
@@ -134,6 +136,7 @@ pub(super) struct Losses {
     sampled: Option<Instant>,
     reordering: Reordering,
     usual: Usual,
+    settled: Option<Instant>,
     /// Lost packets that are open: if all of them arrive, no loss was one.
     open: usize,
     /// They have.
@@ -238,10 +241,13 @@ impl Losses {
     /// of those that were sent after `since`; how long ago that may be, and the latest
     /// round-trip time.
     pub(super) fn overtaken(&self, since: Option<Instant>, rtt: Rtt) -> Option<Overtaken> {
-        let before = self.packets.range(..self.largest?).chain(&self.lost);
-        let waits = before.filter(|(_, p)| !p.given_up && since.is_none_or(|t| p.sent > t));
+        let waits = |p: &&Packet| !p.given_up && since.is_none_or(|t| p.sent > t);
+        // Both in the order in which they were sent.
+        let mut before = self.packets.range(..self.largest?).map(|(_, p)| p);
+        let first = before.find(waits);
+        let lost = self.lost.values().find(waits);
         Some(Overtaken {
-            sent: waits.map(|(_, p)| p.sent).min()?,
+            sent: first.into_iter().chain(lost).map(|p| p.sent).min()?,
             limit: self.reordering.limits(self.times(rtt)).delay,
             latest: self.latest,
         })
@@ -295,6 +301,11 @@ impl Losses {
 
     /// What was lost so long ago will not arrive.
     pub(super) fn settle(&mut self, rtt: Rtt, now: Instant) {
+        // As often as that is enough, and there may be thousands.
+        if self.settled.is_some_and(|t| now < t + SETTLE) {
+            return;
+        }
+        self.settled = Some(now);
         let certain = self.reordering.longest(self.times(rtt)) * CERTAIN;
         let old = |p: &Packet| now.saturating_duration_since(p.sent) > certain;
         if self.lost.values().any(|p| p.open && old(p)) {
