@@ -9,7 +9,7 @@ mod request;
 mod world;
 
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use braid::daemon::{DaemonError, run_until};

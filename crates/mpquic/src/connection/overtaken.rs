@@ -28,7 +28,7 @@ impl Connection {
     }
 
     /// When the library takes it for lost.
-    fn patience(&self, path: &Path, o: &Overtaken) -> Duration {
+    fn overtaken_patience(&self, path: &Path, o: &Overtaken) -> Duration {
         let smoothed = self.quic.rtt(path.id).unwrap_or_default();
         smoothed.max(o.latest).mul_f32(PATIENCE) + TICK
     }
@@ -41,7 +41,7 @@ impl Connection {
         let overtaken = |p: &Path| self.shared.lock()[p.slot].overtaken;
         let all = self.paths.iter().filter_map(|p| {
             let o = overtaken(p)?;
-            Some((p.slot, o, self.patience(p, &o)))
+            Some((p.slot, o, self.overtaken_patience(p, &o)))
         });
         let all: Vec<(usize, Overtaken, Duration)> = all.collect();
         for (slot, o, patience) in all.iter().filter(|(_, o, _)| o.sent + o.limit <= now) {

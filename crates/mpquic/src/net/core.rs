@@ -356,13 +356,13 @@ impl Core {
     }
 
     /// The names of the accesses over which data may flow in any session.
-    pub(super) fn accesses_that_work(&mut self) -> Vec<String> {
+    pub(super) fn accesses_that_work(&mut self, now: Instant) -> Vec<String> {
         let mut all = Vec::new();
         for handle in self.host.handles() {
             let Some(connection) = self.host.connection(handle) else {
                 continue;
             };
-            let works = connection.path_infos().into_iter().filter(|p| p.usable);
+            let works = connection.path_infos(now).into_iter().filter(|p| p.usable);
             all.extend(works.filter_map(|p| p.access));
         }
         all

@@ -391,7 +391,7 @@ async fn follow(mut watch: Watch, device: Device) {
                     Err(_) => return,
                 },
                 () = tokio::time::sleep(LOOK) => {
-                    let works = device.shared.lock().accesses_that_work();
+                    let works = device.shared.lock().accesses_that_work(Instant::now());
                     let now = Instant::now();
                     let mut turn = false;
                     let used: Vec<bool> = {

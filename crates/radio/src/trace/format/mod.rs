@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn lines_end_as_any_system_ends_them() {
-        let all = |b: &'static [u8]| lines(b).map(|(n, l)| (n, l)).collect::<Vec<_>>();
+        let all = |b: &'static [u8]| lines(b).collect::<Vec<_>>();
         let expected: Vec<(u64, &[u8])> = vec![(1, b"1"), (2, b""), (3, b"3")];
         for bytes in ["1\n\n3\n", "1\r\n\r\n3", "1\r\r3\r", "\u{feff}1\n\r\n3\r\n"] {
             assert_eq!(all(bytes.as_bytes()), expected, "{bytes:?}");
