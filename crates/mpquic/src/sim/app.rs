@@ -105,7 +105,10 @@ impl App {
             Event::Lost(_) => {
                 self.sending.remove(&handle.0);
             }
-            Event::Stream(StreamEvent::Stopped { .. }) => self.fail("stopped".to_owned()),
+            // Transfers of others, over sessions that may be lost, are stopped on purpose.
+            Event::Stream(StreamEvent::Stopped { .. }) if !self.may_be_lost => {
+                self.fail("stopped".to_owned());
+            }
             _ => {}
         }
     }

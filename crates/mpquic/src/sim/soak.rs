@@ -19,7 +19,7 @@ use crate::{Connection, Lane};
 /// Runs in `cargo test`.
 const SEEDS: u64 = 300;
 /// Transfers at a time.
-const MAX_TRANSFERS: usize = 12;
+const MAX_TRANSFERS: usize = 6;
 /// Everything ends within this once nothing happens any more: the lowest rate carries what
 /// [`MAX_TRANSFERS`] may be in that.
 const CALM: Duration = Duration::from_secs(60);
@@ -110,7 +110,7 @@ impl Soak {
         let Some(id) = ends::open(c, self.next) else {
             return;
         };
-        let (up, down) = (d.log(1.0, 100_000.0) as u64, d.log(1.0, 300_000.0) as u64);
+        let (up, down) = (d.log(1.0, 50_000.0) as u64, d.log(1.0, 150_000.0) as u64);
         let some =
             |d: &mut Draws, of: u64| (d.below(4) == 0).then(|| d.below(of as usize + 1) as u64);
         let gives_up = some(d, up + down);
@@ -314,7 +314,10 @@ fn soak(seed: u64) -> Result<Soak, String> {
         d,
     };
     let about = format!("seed {seed}, {n} accesses, {lane:?} lane");
-    let told = |e: String, run: &Run<'_>| format!("{about}: {e} at {:?}", run.world.now());
+    let told = |e: String, run: &Run<'_>| {
+        let at = run.world.now().as_secs_f64();
+        format!("{about}: {e} at {at:.3} s")
+    };
     for _ in 0..4 {
         let quiet = run.d.log(0.5, 8.0);
         run.go(quiet, 50).map_err(|e| told(e, &run))?;
