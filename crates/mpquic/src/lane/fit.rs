@@ -81,13 +81,16 @@ impl Fit {
     /// Bytes that the next datagram may have, of `room`; `spare` bytes of its packet are left to
     /// QUIC, but of a probe's, and beside a short one there is room in any case.
     pub(super) fn room(&self, room: usize, spare: usize, now: Instant) -> usize {
-        if self.size >= room {
-            return room.saturating_sub(spare);
-        }
-        match self.wanted(room, now) {
-            Some(len) => len,
-            None if self.size > SHORT => self.size.saturating_sub(SPARE + spare).max(SHORT),
-            None => self.size,
+        let probe = (self.size < room).then(|| self.wanted(room, now)).flatten();
+        probe.unwrap_or_else(|| self.known(room, spare))
+    }
+
+    /// Bytes of one that is no probe, as [`Fit::room`].
+    pub(super) fn known(&self, room: usize, spare: usize) -> usize {
+        match self.size {
+            size if size >= room => room.saturating_sub(spare),
+            size if size > SHORT => size.saturating_sub(SPARE + spare).max(SHORT),
+            size => size,
         }
     }
 

@@ -51,6 +51,10 @@ pub(crate) fn is_unnumbered(data: &[u8]) -> bool {
 /// The application's error code of a connection that is closed on a peer that does not
 /// keep to this protocol.
 pub(crate) const PROTOCOL_ERROR: VarInt = VarInt::from_u32(0x10);
+/// Bytes that wait behind a datagram that may be a probe of the path's packet size: where less
+/// follows, nothing tells soon that it was lost, and its data would wait for timers (RFC 8899
+/// 4.1).
+const PROBE_BACKLOG: u64 = 16 << 10;
 /// More paths of the peer than this are not listened to at a time.
 const MOST_PATHS: usize = 256;
 
@@ -299,7 +303,9 @@ impl Lane {
         what: What,
         now: Instant,
     ) -> Vec<(u32, Bytes)> {
-        let room = paths.iter().map(|p| self.room(*p, room, now)).min();
+        let probes = self.outgoing.waiting() >= PROBE_BACKLOG;
+        let probes = probes.then_some(now);
+        let room = paths.iter().map(|p| self.room(*p, room, probes)).min();
         let (frames, pieces) = self.outgoing.fill(room.unwrap_or(0), what);
         if frames.is_empty() {
             return Vec::new();
@@ -308,13 +314,15 @@ impl Lane {
         paths.iter().map(one).collect()
     }
 
-    /// Bytes of frames in the next datagram of a path, which has at most `room`.
-    fn room(&self, path: u32, room: usize, now: Instant) -> usize {
+    /// Bytes of frames in the next datagram of a path, which has at most `room`, and may be a
+    /// probe of the path's packet size where a time is given.
+    fn room(&self, path: u32, room: usize, probes: Option<Instant>) -> usize {
         let sent = self.sent.get(&path);
-        let room = sent.map_or_else(
-            || Fit::default().room(room, self.spare, now),
-            |s| s.room(room, self.spare, now),
-        );
+        let of = |fit: &Fit| match probes {
+            Some(now) => fit.room(room, self.spare, now),
+            None => fit.known(room, self.spare),
+        };
+        let room = sent.map_or_else(|| of(&Fit::default()), |s| of(s.fit()));
         room.saturating_sub(wire::header(path, sent.map_or(0, Sent::next)))
     }
 
@@ -338,7 +346,7 @@ impl Lane {
         room: usize,
         now: Instant,
     ) -> Option<Bytes> {
-        let room = self.room(path, room, now);
+        let room = self.room(path, room, None);
         let written = pieces
             .iter()
             .filter_map(|p| Some((self.outgoing.copy(p)?, *p)));

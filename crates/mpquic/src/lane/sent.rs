@@ -120,9 +120,9 @@ impl Sent {
         self.fit.found()
     }
 
-    /// Bytes that the next datagram may have, of `room`, with `spare` left to QUIC.
-    pub(super) fn room(&self, room: usize, spare: usize, now: Instant) -> usize {
-        self.fit.room(room, spare, now)
+    /// The packet size of the path.
+    pub(super) fn fit(&self) -> &Fit {
+        &self.fit
     }
 
     /// Smoothed round-trip time and its deviation, once known.
