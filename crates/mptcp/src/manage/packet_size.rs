@@ -3,12 +3,12 @@
 //! never arrives although small probes do (RFC 8899 1.1, packetization layer path MTU discovery).
 //!
 //! A size probe is a datagram with "do not fragment" whose first 32 bytes are those of a
-//! [probe](super::probe), with 5 (request) or 6 (response) as byte 5; zeros follow up to the
+//! [`super::probe`], with 5 (request) or 6 (response) as byte 5; zeros follow up to the
 //! size. The response is as long as the request, so that one answer is about both directions.
 //!
 //! A path that carries what its interface allows costs three packets in ten minutes. Below that,
 //! what lies between the largest size that passed and the smallest that did not is searched in
-//! rounds of [`SIZES`], each sent twice. Every round ends with probes of the least size, which no
+//! rounds of `SIZES`, each sent twice. Every round ends with probes of the least size, which no
 //! router answers before the larger ones that went out before: a round in which these were lost
 //! says nothing.
 
