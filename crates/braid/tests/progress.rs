@@ -21,8 +21,9 @@ use daemon::Daemon;
 use traffic::{DEVICE, PROXY, runs_on, subflows};
 use world::{Ns, SERVICE6, World, device4, device6, eventually, eventually_within, service};
 
-/// What is to be replaced is replaced within 3 s; a busy machine may take its time.
-const SOON: Duration = Duration::from_secs(5);
+/// What is to be replaced is replaced within 3 s, which `make bench-recovery` measures; a busy
+/// machine may take its time.
+const SOON: Duration = Duration::from_secs(10);
 
 struct Ends {
     w: World,
@@ -216,7 +217,8 @@ fn a_path_that_becomes_narrow_carries_again() {
             narrow(&e.w);
         }
         let since = Instant::now();
-        eventually("the path is found narrow", || mtu(&e.w, v4).then_some(()));
+        let found = || mtu(&e.w, v4).then_some(());
+        eventually_within(SOON, "the path is found narrow", found);
         bulk.moves(&e.device, &["nr", "wifi"]);
         println!("{way:?} to {to}: carries again after {:?}", since.elapsed());
     }
