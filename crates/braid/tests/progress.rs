@@ -206,25 +206,6 @@ fn a_path_that_carries_smaller_packets_is_found_before_it_is_used() {
 }
 
 #[test]
-fn a_path_that_becomes_narrow_carries_again() {
-    let Some(e) = begin() else { return };
-    for (v4, way, port) in [(true, Way::Down, 81), (false, Way::Up, 82)] {
-        let (on, to) = family(v4, port);
-        let bulk = Bulk::start(&e.w, to, way);
-        runs_on(&e.device, &on);
-        bulk.moves(&e.device, &["nr", "wifi"]);
-        if v4 {
-            narrow(&e.w);
-        }
-        let since = Instant::now();
-        let found = || mtu(&e.w, v4).then_some(());
-        eventually_within(SOON, "the path is found narrow", found);
-        bulk.moves(&e.device, &["nr", "wifi"]);
-        println!("{way:?} to {to}: carries again after {:?}", since.elapsed());
-    }
-}
-
-#[test]
 fn both_carry_again_after_all_were_silent() {
     let Some(w) = world() else { return };
     // Silence is of IPv4 here.
