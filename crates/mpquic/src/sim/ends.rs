@@ -1,4 +1,4 @@
-//! One stream at either end, on either lane, as the soak uses it: bytes that tell their place,
+//! One stream at either end, on either lane, as requests and the soak use it: bytes that tell their place,
 //! and how it ends.
 
 use bytes::Bytes;

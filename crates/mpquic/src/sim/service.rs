@@ -4,9 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use braid_core::Time;
-use bytes::Bytes;
-use noq_proto::{Dir, StreamId, VarInt};
 
+use super::ends;
 use super::world::World;
 use crate::{Connection, Host};
 
@@ -20,44 +19,15 @@ pub(super) struct Service {
     incoming: BTreeSet<(usize, u64)>,
 }
 
-fn stream(id: u64) -> StreamId {
-    StreamId::from(VarInt::from_u64(id).expect("ids"))
-}
-
-/// Reads all of it; true at its end.
+/// Reads all of a request or an answer; true at its end.
 fn read(c: &mut Connection, id: u64) -> bool {
-    if let Some(lane) = c.lane() {
-        while lane.read(id).is_some() {}
-        return lane.ended(id);
-    }
-    let mut stream = c.quic().recv_stream(stream(id));
-    let Ok(mut chunks) = stream.read(true) else {
-        return false;
-    };
-    let end = loop {
-        match chunks.next(usize::MAX) {
-            Ok(Some(_)) => {}
-            Ok(None) => break true,
-            Err(_) => break false,
-        }
-    };
-    let _ = chunks.finalize();
-    end
+    ends::read(c, id, &mut 0) == Ok(ends::Read::Finished)
 }
 
+/// Writes a request or an answer: one byte.
 fn write(c: &mut Connection, id: u64) {
-    let data = Bytes::from_static(b"?");
-    match c.lane() {
-        Some(lane) => {
-            lane.write(id, data);
-            lane.finish(id);
-        }
-        None => {
-            let mut stream = c.quic().send_stream(stream(id));
-            let _ = stream.write(&data);
-            let _ = stream.finish();
-        }
-    }
+    ends::write(c, id, 0, 1);
+    ends::finish(c, id);
 }
 
 impl Service {
@@ -85,11 +55,7 @@ impl Service {
         // The library allows a hundred streams at a time.
         if self.asked.len() < 50 {
             self.next += 2;
-            let id = match c.lane() {
-                Some(_) => Some(self.next),
-                None => c.quic().streams().open(Dir::Bi).map(u64::from),
-            };
-            if let Some(id) = id {
+            if let Some(id) = ends::open(c, self.next) {
                 write(c, id);
                 self.asked.insert((session, id), now);
             }
@@ -105,14 +71,8 @@ impl Service {
             let Some(c) = proxy.connection(handle) else {
                 continue;
             };
-            if let Some(lane) = c.lane() {
-                let asked = lane.channels().filter(|id| id & 1 == 0);
-                self.incoming.extend(asked.map(|id| (handle.0, id)));
-            } else {
-                while let Some(id) = c.quic().streams().accept(Dir::Bi) {
-                    self.incoming.insert((handle.0, u64::from(id)));
-                }
-            }
+            let opened = ends::opened(c).into_iter().map(|id| (handle.0, id));
+            self.incoming.extend(opened);
             self.incoming.retain(|(h, id)| {
                 let whole = *h == handle.0 && read(c, *id);
                 if whole {

@@ -21,13 +21,10 @@ use crate::{Access, Dial, Host, Options, PathInfo, Target};
 pub(super) const HEADERS: u32 = 28;
 /// More turns than this at one time are not needed.
 const BUSY: u32 = 10_000;
-
 /// Nor more than this in which nothing is sent or received.
 const MAX_IDLE: u32 = 50;
-
 /// Of the device, before a NAT takes another.
 const PORT: u16 = 50_000;
-
 const PROXY: ([u8; 4], u16) = ([10, 77, 0, 1], 4433);
 
 /// Both directions of an access.
