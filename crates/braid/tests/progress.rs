@@ -92,6 +92,15 @@ fn ports(device: &Daemon, on: IpAddr) -> BTreeSet<u16> {
     all.filter(|s| s.ip() == on).map(|s| s.port()).collect()
 }
 
+/// Drops what arrives: a sender is told of what its own machine drops.
+fn on_arrival(table: &str, interface: &str, what: &str) -> String {
+    format!(
+        "table inet {table} {{
+            chain i {{ type filter hook input priority 0; iifname {interface} {what} drop; }}
+        }}"
+    )
+}
+
 /// A NAT at access 2 forgets the subflow on it.
 fn forgets(e: &Ends, on: [IpAddr; 2], to: SocketAddr, way: Way) {
     let bulk = Bulk::start(&e.w, to, way);
@@ -99,15 +108,9 @@ fn forgets(e: &Ends, on: [IpAddr; 2], to: SocketAddr, way: Way) {
     bulk.moves(&e.device, &["nr", "wifi"]);
     let (kept, lost) = (ports(&e.device, on[0]), ports(&e.device, on[1]));
     let port = lost.first().expect("a subflow on wifi");
-    nft(
-        &e.w.proxy,
-        &format!(
-            "table inet nat{port} {{
-                chain i {{ type filter hook input priority 0; iifname p2 tcp sport {port} drop; }}
-                chain o {{ type filter hook output priority 0; oifname p2 tcp dport {port} drop; }}
-            }}"
-        ),
-    );
+    for (ns, end, what) in [(&e.w.proxy, "p2", "sport"), (&e.w.device, "d2", "dport")] {
+        nft(ns, &on_arrival("nat", end, &format!("tcp {what} {port}")));
+    }
     let since = Instant::now();
     eventually_within(SOON, "another subflow on wifi", || {
         let now = ports(&e.device, on[1]);
@@ -168,13 +171,9 @@ fn narrow(w: &World) {
             &format!("link set dev {name} gso_max_segs 1")
         ));
     }
-    nft(
-        &w.proxy,
-        "table inet narrow {
-            chain i { type filter hook input priority 0; iifname p2 meta length > 1430 drop; }
-            chain o { type filter hook output priority 0; oifname p2 meta length > 1430 drop; }
-        }",
-    );
+    for (ns, end) in [(&w.proxy, "p2"), (&w.device, "d2")] {
+        nft(ns, &on_arrival("narrow", end, "meta length > 1430"));
+    }
 }
 
 /// Whether the routes by access 2 limit packets.
@@ -203,6 +202,26 @@ fn a_path_that_carries_smaller_packets_is_found_before_it_is_used() {
         "{note}"
     );
     e.device.end(nix::sys::signal::Signal::SIGTERM);
+}
+
+#[test]
+fn a_path_that_becomes_narrow_carries_again() {
+    let Some(e) = begin() else { return };
+    for (v4, way, port) in [(true, Way::Down, 81), (false, Way::Up, 82)] {
+        let (on, to) = family(v4, port);
+        let bulk = Bulk::start(&e.w, to, way);
+        runs_on(&e.device, &on);
+        bulk.moves(&e.device, &["nr", "wifi"]);
+        if v4 {
+            narrow(&e.w);
+        }
+        let since = Instant::now();
+        let found = || mtu(&e.w, v4).then_some(());
+        eventually_within(SOON, "the path is found narrow", found);
+        println!("{way:?} to {to}: found narrow after {:?}", since.elapsed());
+        bulk.moves(&e.device, &["nr", "wifi"]);
+        println!("{way:?} to {to}: carries again after {:?}", since.elapsed());
+    }
 }
 
 #[test]

@@ -29,6 +29,11 @@ pub struct TcpInfo {
     pub state: u8,
     /// Consecutive retransmission timeouts without an answer.
     pub retransmits: u8,
+    /// Consecutive probes without an answer: of a zero window, or of what this machine itself
+    /// refused to send (RFC 9293 3.8.6.1).
+    pub probes: u8,
+    /// Doublings of the interval of probes or retransmissions.
+    pub backoff: u8,
     /// Whether the delivery rate was limited by the application.
     pub delivery_app_limited: bool,
     /// Retransmission timeout, microseconds.
@@ -83,6 +88,8 @@ impl TcpInfo {
         Self {
             state: u8_at(b, 0),
             retransmits: u8_at(b, 2),
+            probes: u8_at(b, 3),
+            backoff: u8_at(b, 4),
             delivery_app_limited: u8_at(b, 7) & 1 != 0,
             rto_us: u32_at(b, 8),
             snd_mss: u32_at(b, 16),

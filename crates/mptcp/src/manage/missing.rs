@@ -172,6 +172,13 @@ impl Missing {
             && others.all(|(t, p)| p.on.len() > 1 && (rate(t) < IDLE || rate(t) <= need))
     }
 
+    /// Forgets attempts in vain on an address: the reason was found, and is done away with.
+    pub fn explained(&mut self, address: IpAddr) {
+        if let Some(e) = self.entries.get_mut(&address) {
+            (e.wait, e.tries) = (LOST, 0);
+        }
+    }
+
     /// Nothing is missed, nor was lately.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -243,6 +250,22 @@ mod tests {
         let other = BTreeMap::from([(2, paths(&[1]))]);
         assert!(check(&mut m, &endpoints, &other, seconds(407)).is_empty());
         assert_eq!(check(&mut m, &endpoints, &other, seconds(408)), [a(2)]);
+    }
+
+    #[test]
+    fn attempts_before_the_reason_was_found_count_for_nothing() {
+        let mut m = Missing::default();
+        let endpoints = BTreeSet::from([a(1), a(2)]);
+        let lacks = BTreeMap::from([(1, paths(&[1]))]);
+        let tries: Vec<u64> = (0..60)
+            .filter(|t| {
+                if *t == 20 {
+                    m.explained(a(2));
+                }
+                check(&mut m, &endpoints, &lacks, seconds(*t)) == [a(2)]
+            })
+            .collect();
+        assert_eq!(tries, [1, 3, 7, 15, 20, 21, 23, 27, 35, 51]);
     }
 
     #[test]

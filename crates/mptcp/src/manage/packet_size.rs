@@ -49,8 +49,6 @@ const GROWN_MAX: Duration = Duration::from_secs(300);
 /// First and longest interval of attempts where nobody answered.
 const RETRY: Duration = Duration::from_secs(2);
 const RETRY_MAX: Duration = Duration::from_secs(600);
-/// A search that ended this lately need not be repeated on suspicion.
-const FRESH: Duration = Duration::from_secs(2);
 
 /// A size probe on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,8 +171,8 @@ struct Path {
     round: Option<Round>,
     /// When the next search begins.
     next: Time,
-    /// When the last one ended.
-    ended: Option<Time>,
+    /// When the last one that was not broken off began.
+    began: Option<Time>,
     retry: Duration,
     grown: Duration,
     limit: Option<Limit>,
@@ -196,7 +194,7 @@ impl Path {
             passed: BTreeSet::new(),
             round: None,
             next: now,
-            ended: None,
+            began: None,
             retry: RETRY,
             grown: GROWN,
             limit: None,
@@ -231,7 +229,6 @@ impl Path {
     /// Ends the search, and looks again after `wait`.
     fn end(&mut self, now: Time, wait: Duration) {
         self.round = None;
-        self.ended = Some(now);
         self.next = now + wait;
         self.sent.clear();
     }
@@ -272,6 +269,7 @@ impl Path {
     fn tick(&mut self, wait: Duration, flows: bool, now: Time) -> Vec<u32> {
         if flows && self.limit.is_none() && self.round.is_some() {
             self.end(now, GROWN);
+            self.began = None;
         }
         let Some(round) = &self.round else {
             if now < self.due() {
@@ -283,6 +281,7 @@ impl Path {
             }
             // Whether the path still carries what it did comes first: one packet.
             let first = self.limit.is_none();
+            self.began = Some(now);
             return self.begin(self.floor, self.ceiling, now + wait, first);
         };
         let best = self.passed.last().copied().unwrap_or(0);
@@ -344,7 +343,9 @@ impl Sizes {
             let reach = reach(address);
             path.lives = reach.is_some();
             let Some(Reach { rtt, flows }) = reach else {
-                path.round = None;
+                if path.round.take().is_some() {
+                    path.began = None;
+                }
                 continue;
             };
             if !rtt.is_zero() {
@@ -393,11 +394,12 @@ impl Sizes {
         })
     }
 
-    /// Searches now: data on this address makes no progress.
-    pub fn suspect(&mut self, address: IpAddr, now: Time) {
+    /// Searches now: data on this address makes no progress `since` then. A search that began
+    /// later has found what there is to find.
+    pub fn suspect(&mut self, address: IpAddr, since: Time, now: Time) {
         if let Some(p) = self.paths.get_mut(&address)
             && p.round.is_none()
-            && p.ended.is_none_or(|t| now.since(t) > FRESH)
+            && p.began.is_none_or(|t| t < since)
         {
             p.next = now;
         }

@@ -7,8 +7,9 @@
 //! about subflows that are quiet.
 //!
 //! An idle subflow, one that the scheduler does not choose, and one whose peer reads nothing
-//! have nothing outstanding (TCP probes a zero window with what was never sent before, RFC 9293
-//! 3.8.6.1, and these probes are acknowledged). On a congested access, acknowledgements come
+//! have nothing outstanding. TCP probes a zero window (RFC 9293 3.8.6.1), and a peer that is
+//! there acknowledges the probes; it probes as well where this machine itself refuses to send,
+//! as a filter of its own does. On a congested access, acknowledgements come
 //! late, but probes that were sent later come later still.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,8 @@ const TIMEOUTS: u8 = 2;
 const SOON: Duration = Duration::from_millis(250);
 /// Time that the last retransmission has for its acknowledgement at least.
 const ANSWER: Duration = Duration::from_millis(200);
+/// The kernel's longest timeout (`TCP_RTO_MAX`).
+const RTO_MAX: Duration = Duration::from_secs(120);
 /// Silence of a subflow after which the other end is asked about it.
 const ASK: Duration = Duration::from_millis(500);
 /// Interval of questions about a subflow of a connection that is busy elsewhere, and the
@@ -45,15 +48,15 @@ pub type Ends = (SocketAddr, SocketAddr);
 /// Sending side of a subflow as its socket tells it (`tcp_info`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Data is outstanding.
+    /// Data is outstanding, or probes of a window are.
     pub unacked: bool,
-    /// Retransmission timeouts in a row.
+    /// Retransmission timeouts in a row, or probes of a window.
     pub timeouts: u8,
     /// Time since an acknowledgement or data last came.
     pub quiet: Duration,
     /// Time since data was last sent, retransmissions included.
     pub sent_ago: Duration,
-    /// Retransmission timeout, with its backoff.
+    /// Time from the last retransmission or probe to the next.
     pub rto: Duration,
     /// Smoothed round-trip time.
     pub srtt: Duration,
@@ -65,12 +68,16 @@ impl Progress {
     pub fn of(socket: &TcpSocket, since_tick: Duration) -> Self {
         let t = &socket.tcp;
         let ago = |ms: u32| Duration::from_millis(ms.into()) + since_tick;
+        // With nothing in flight the kernel probes, and leaves the timeout as it is.
+        let probes = t.unacked == 0 && t.probes > 0;
+        let doubled = if probes { t.backoff } else { 0 };
+        let rto = Duration::from_micros(t.rto_us.into());
         Self {
-            unacked: t.unacked > 0,
-            timeouts: t.retransmits,
+            unacked: t.unacked > 0 || probes,
+            timeouts: t.retransmits.max(t.probes),
             quiet: ago(t.last_ack_recv_ms.min(t.last_data_recv_ms)),
             sent_ago: ago(t.last_data_sent_ms),
-            rto: Duration::from_micros(t.rto_us.into()),
+            rto: (rto * (1 << doubled.min(16))).min(RTO_MAX),
             srtt: Duration::from_micros(t.rtt_us.into()),
         }
     }
@@ -107,6 +114,8 @@ struct Entry {
     /// When the other end was asked last, and the wait until the next question.
     asked: Time,
     wait: Duration,
+    /// Nothing came for [`ASK`].
+    quiet: bool,
     /// When the question was sent to which the other end said that it stalls.
     stalls_there: Option<Time>,
     /// Since when it stalls, by whichever end.
@@ -150,6 +159,9 @@ pub struct Stalls {
     /// By number.
     asked: BTreeMap<u32, Asked>,
     by_address: BTreeMap<IpAddr, Stalled>,
+    /// Addresses on which a subflow fell quiet, as of the last look, while others of its
+    /// connection carry data, and since when.
+    fell_quiet: BTreeMap<IpAddr, Time>,
 }
 
 impl Stalls {
@@ -166,6 +178,7 @@ impl Stalls {
         self.entries.retain(|ends, _| there.contains(ends));
         self.asked.retain(|_, a| now.since(a.at) < AGAIN_MAX);
         self.by_address.retain(|_, s| now.since(s.last) < TOLD);
+        self.fell_quiet.clear();
         let mut busy: BTreeSet<u32> = BTreeSet::new();
         busy.extend(
             looks
@@ -183,6 +196,7 @@ impl Stalls {
             let entry = self.entries.entry(l.ends).or_insert(Entry {
                 asked: Time::ZERO,
                 wait: AGAIN,
+                quiet: false,
                 stalls_there: None,
                 stalls: None,
             });
@@ -211,14 +225,14 @@ impl Stalls {
                 known.last = now;
             }
             if l.progress.quiet < ASK {
-                entry.wait = AGAIN;
+                (entry.wait, entry.quiet) = (AGAIN, false);
                 continue;
             }
-            let wait = if busy.contains(&l.token) {
-                AGAIN
-            } else {
-                entry.wait
-            };
+            let busy = busy.contains(&l.token);
+            if !std::mem::replace(&mut entry.quiet, true) && busy && !l.backup {
+                self.fell_quiet.insert(address, began);
+            }
+            let wait = if busy { AGAIN } else { entry.wait };
             let Some(subject) = l.subject.filter(|_| !l.backup) else {
                 continue;
             };
@@ -296,6 +310,18 @@ impl Stalls {
     pub fn now(&self) -> BTreeSet<Ends> {
         let stalls = self.entries.iter().filter(|(_, e)| e.stalls.is_some());
         stalls.map(|(ends, _)| *ends).collect()
+    }
+
+    /// Returns the addresses whose path may carry smaller packets than it did, as of the last
+    /// look, and when the silence of a subflow there began: one that stalls, or one that fell
+    /// quiet while others of its connection carry data, which a scheduler may also want so.
+    pub fn suspects(&self) -> impl Iterator<Item = (IpAddr, Time)> {
+        let stalls = self.entries.iter().filter(|(_, e)| e.stalls.is_some());
+        let stalls = stalls.filter_map(|(ends, _)| {
+            let address = ends.0.ip();
+            Some((address, self.by_address.get(&address)?.since))
+        });
+        stalls.chain(self.fell_quiet.iter().map(|(a, t)| (*a, *t)))
     }
 
     /// Returns the stalls of the last minute on an address.

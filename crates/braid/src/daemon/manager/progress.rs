@@ -121,6 +121,10 @@ impl Manager {
             if before.map(bytes) == limit.as_ref().map(bytes) {
                 continue;
             }
+            if limit.is_some() {
+                // What ended for this reason does not do so again.
+                self.missing.explained(u.address);
+            }
             let why = match limit {
                 Some(l) => self.too_large(u.address, &u.interface, &l),
                 None => format!("packets of all sizes pass on {} again", u.interface),
@@ -177,8 +181,10 @@ impl Manager {
             .into_iter()
             .for_each(|q| self.prober.ask_subflows(q));
         let stalled = self.progress.stalls.now();
-        for (local, _) in &stalled {
-            self.progress.sizes.suspect(local.ip(), t);
+        // The search takes as long as it takes until a stall is certain: it is over by then.
+        let suspects: Vec<_> = self.progress.stalls.suspects().collect();
+        for (address, since) in suspects {
+            self.progress.sizes.suspect(address, since, t);
         }
         (stalled, self.stalls_found())
     }

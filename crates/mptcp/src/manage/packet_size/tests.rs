@@ -127,7 +127,7 @@ proptest! {
         link.kbps = Some(kbps);
         link.go(&mut s, 0, 10_000);
         // Not even where the first probe is lost.
-        s.suspect(V4, at(10_000));
+        s.suspect(V4, at(10_000), at(10_000));
         link.lose = 2;
         link.go(&mut s, 10_000, 10_010);
         link.lose = 0;
@@ -195,15 +195,20 @@ fn one_that_shrinks_is_searched_on_suspicion() {
     let mut s = watched(V4, 1500);
     let mut link = Link::new(V4, 30, &[(0, 1500), (10_000, 1430)]);
     link.go(&mut s, 0, 11_000);
-    s.suspect(V4, at(11_000));
+    s.suspect(V4, at(10_010), at(11_000));
     assert!(s.searches(V4, at(11_000)));
     link.go(&mut s, 11_000, 12_500);
     assert_eq!(s.limit(V4).map(|l| l.bytes), Some(1430));
     // One search is enough for what goes on to make no progress.
     let before = link.sent;
-    s.suspect(V4, at(12_500));
+    s.suspect(V4, at(10_010), at(12_500));
     link.go(&mut s, 12_500, 13_000);
     assert_eq!(link.sent, before);
+    // What falls silent after a search is another matter, however soon.
+    link.carries.push((12_600, 1400));
+    s.suspect(V4, at(12_610), at(13_100));
+    link.go(&mut s, 13_100, 14_500);
+    assert_eq!(s.limit(V4).map(|l| l.bytes), Some(1400));
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tcp_info::TcpInfo;
 use proptest::prelude::*;
 
 fn ms(n: u64) -> Duration {
@@ -274,4 +275,60 @@ fn many_are_asked_about_in_turn() {
         }
     }
     assert_eq!(seen.len(), 100);
+}
+
+#[test]
+fn a_subflow_falls_quiet_once_and_only_where_others_carry() {
+    let mut s = Stalls::default();
+    let mut falls = |looks: &[Look], t| {
+        s.look(looks, &|_| Some(at(t)), at(t));
+        s.suspects().count()
+    };
+    let busy = look(2, quiet(10));
+    assert_eq!(falls(&[look(1, quiet(400)), busy], 400), 0);
+    assert_eq!(falls(&[look(1, quiet(640)), busy], 640), 1);
+    assert_eq!(falls(&[look(1, quiet(880)), busy], 880), 0, "told once");
+    assert_eq!(falls(&[look(1, quiet(100)), busy], 1100), 0);
+    assert_eq!(falls(&[look(1, quiet(600)), busy], 1600), 1, "and again");
+    assert_eq!(falls(&[look(1, quiet(100)), busy], 1700), 0);
+    let backup = Look {
+        backup: true,
+        ..look(1, quiet(600))
+    };
+    assert_eq!(falls(&[backup, busy], 2300), 0);
+    assert_eq!(falls(&[look(3, quiet(600)), look(2, quiet(600))], 2900), 0);
+}
+
+/// A socket whose probes of a window go unanswered: the path has lost the subflow while the
+/// peer's buffer was full, or this machine refuses to send.
+#[test]
+fn probes_without_an_answer_are_a_stall() {
+    let socket = |unacked, probes| TcpSocket {
+        local: ends(1).0,
+        remote: ends(1).1,
+        state: 1,
+        inode: 0,
+        tcp: TcpInfo {
+            unacked,
+            probes,
+            backoff: probes,
+            rto_us: 280_000,
+            rtt_us: 80_000,
+            last_ack_recv_ms: 1_400,
+            last_data_recv_ms: 1_400,
+            last_data_sent_ms: 560,
+            ..TcpInfo::default()
+        },
+        congestion_control: String::new(),
+        queued_bytes: 0,
+        send_buffer_bytes: 0,
+        receive_buffer_bytes: 0,
+        ulp: None,
+    };
+    let stalls = |s: TcpSocket| Progress::of(&s, Duration::ZERO).stalls();
+    assert!(stalls(socket(0, 2)), "the third probe is due in 560 ms");
+    assert!(!stalls(socket(0, 1)), "the second probe is due now");
+    assert!(!stalls(socket(0, 0)), "nothing is outstanding");
+    let late = Progress::of(&socket(0, 40), Duration::ZERO);
+    assert_eq!(late.rto, RTO_MAX);
 }
