@@ -20,6 +20,11 @@ use crate::transport;
 /// What the library counts of an empty queue, and less than one datagram.
 const SPARE: usize = 64;
 
+/// Bytes of a DATAGRAM frame's type and length (RFC 9221 4).
+const DATAGRAM_HEADER: usize = 3;
+/// What the library may have of room beyond what it says.
+const SLACK: usize = 16;
+
 /// How often acknowledgements are sent on two paths.
 const COPY_EVERY: Duration = Duration::from_millis(4);
 
@@ -167,11 +172,20 @@ impl Connection {
         let acks = self.outbox.acks;
         let most = if acks > 0 { acks } else { BURST.get() };
         self.outbox.exempt = acks > 0;
+        let room = self.quic.datagrams().max_size().unwrap_or(0);
+        let mut packet = 0;
         while count < most {
             let next = self.outbox.waiting.front();
-            if next.is_none_or(|(n, _)| *n != number) {
+            let Some((_, data)) = next.filter(|(n, _)| *n == number) else {
+                break;
+            };
+            // QUIC fills packets up to a size that this path may not carry.
+            let joined = packet + DATAGRAM_HEADER + data.len();
+            let joins = packet > 0 && joined <= room + SLACK;
+            if joins && !self.lane.as_ref().is_some_and(|l| l.fits(number, joined)) {
                 break;
             }
+            packet = if joins { joined } else { data.len() };
             let Some((_, data)) = self.outbox.waiting.pop_front() else {
                 break;
             };

@@ -78,6 +78,11 @@ impl Default for Fit {
 }
 
 impl Fit {
+    /// Bytes of the longest datagram that has arrived, or of the base.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
     /// Bytes that the next datagram may have, of `room`; `spare` bytes of its packet are left to
     /// QUIC, but of a probe's, and beside a short one there is room in any case.
     pub(super) fn room(&self, room: usize, spare: usize, now: Instant) -> usize {

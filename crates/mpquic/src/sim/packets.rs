@@ -72,6 +72,22 @@ fn a_link_that_carries_only_short_packets_is_used() {
     }
 }
 
+/// Over links that carry no more than IPv6 asks for, transfers of all lengths: a last datagram of
+/// a few bytes does not make a packet of the one before it that is too long for the link.
+#[test]
+fn what_a_short_link_carries_is_not_joined_to_what_it_does_not() {
+    let options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, "cubic");
+    let radios = [radio(20.0, 10.0, 40), radio(20.0, 10.0, 40)];
+    for bytes in (2_000_000..2_002_300).step_by(97) {
+        let script = [0, 1].map(|i| (at(0), i, What::Longest(1280)));
+        let app = App::new(bytes);
+        let mut world = World::new(1, &radios, &options, &[1.0, 1.0], script.to_vec(), app);
+        world.run(at(3_000));
+        assert!(world.app.done(), "{bytes} bytes: {}", world.app.received);
+        assert_eq!(world.app.wrong, None);
+    }
+}
+
 /// Any number of accesses, each of which carries packets of some length at most, from the first
 /// packet on or from one moment to the next: the device connects, what the proxy sends stands
 /// still for no more than 3 s, and the proxy finds what each path carries.
