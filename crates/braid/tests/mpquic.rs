@@ -422,7 +422,11 @@ fn a_proxy_that_was_killed_is_found_again_within_seconds() {
 /// Neither access answers with ICMP when a packet is too long: it is lost.
 #[test]
 fn what_each_access_carries_is_found_and_told() {
-    for (lane, mtus) in [("", [1280, 1280]), ("", [1500, 1400]), ("lane = \"stream\"\n", [1500, 1400])] {
+    for (lane, mtus) in [
+        ("", [1280, 1280]),
+        ("", [1500, 1400]),
+        ("lane = \"stream\"\n", [1500, 1400]),
+    ] {
         println!("{lane:?}, {mtus:?}");
         let Some(w) = World::new(2) else { return };
         for (k, mtu) in (1..).zip(mtus) {

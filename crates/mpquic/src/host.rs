@@ -323,8 +323,9 @@ impl Host {
     fn exchange(&mut self, now: Instant) {
         for c in self.connections.values_mut() {
             while let Some(event) = c.poll_endpoint_events() {
+                // All that it answers are identifiers.
                 if let Some(event) = self.quic.handle_event(c.handle(), event) {
-                    c.handle_event(event);
+                    c.take_identifiers(event, now);
                 }
             }
         }

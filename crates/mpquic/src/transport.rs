@@ -21,7 +21,7 @@ pub(crate) const PATH_IDLE: Duration = Duration::from_secs(10);
 /// A session whose peer has proved nothing for so long has ended (RFC 9000 10.1).
 pub(crate) const IDLE: Duration = Duration::from_secs(30);
 /// Before a path's own is known.
-const INITIAL_RTT: Duration = Duration::from_millis(100);
+pub(crate) const INITIAL_RTT: Duration = Duration::from_millis(100);
 /// Datagrams of the lane that wait in QUIC: one burst, with room to spare.
 pub(crate) const DATAGRAM_BUFFER: usize = 128 << 10;
 /// Those that have arrived and wait for the lane, which takes them at once.

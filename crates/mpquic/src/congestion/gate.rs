@@ -2,6 +2,7 @@
 //! is 0, so whoever opens one gate only says which path the next packet takes.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -75,6 +76,7 @@ impl ControllerFactory for Gates {
             rtt: None,
             before: None,
             strange: false,
+            probes: BTreeSet::new(),
             arrived: false,
         };
         gate.show();
@@ -108,6 +110,8 @@ pub(crate) struct Gate {
     before: Option<Box<dyn Controller>>,
     /// The library has taken packets for lost that are not known here.
     strange: bool,
+    /// Numbers of probes of what fits that are under way.
+    probes: BTreeSet<u64>,
     /// All that the library took for lost has arrived.
     arrived: bool,
 }
@@ -251,9 +255,14 @@ impl Controller for Gate {
 
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, number: u64) {
         self.renew(now);
-        // A longer packet looks whether it fits, and tells nothing of congestion.
-        if u64::from(bytes) <= self.end.shared.with(self.end.slot, |s| s.mtu) {
-            self.losses.sent(number, bytes, now);
+        // A longer packet is the library's own probe of what fits.
+        let probes = |s: &mut super::Slot| (u64::from(bytes) > s.mtu, s.probing);
+        match self.end.shared.with(self.end.slot, probes) {
+            (true, _) => {}
+            (false, true) => {
+                self.probes.insert(number);
+            }
+            (false, false) => self.losses.sent(number, bytes, now),
         }
         let at = self.sent_at(now);
         self.inner.on_packet_sent(at, bytes, number);
@@ -298,6 +307,7 @@ impl Controller for Gate {
             deviation: self.end.shared.with(slot, deviation),
         };
         self.rtt = Some(times);
+        self.probes.remove(&number);
         let known = self.losses.acked(number, sent, times, now);
         let idle = self.end.shared.with(slot, |s| {
             match known {
@@ -365,6 +375,9 @@ impl Controller for Gate {
         match self.losses.given_up(number) {
             Known::UnderWay => self.land(number, bytes),
             Known::Lost => {}
+            Known::Nothing if self.probes.remove(&number) => {
+                self.land(number, bytes);
+            }
             Known::Nothing => {
                 self.strange = true;
                 self.land(number, bytes);
@@ -425,6 +438,7 @@ impl Controller for Gate {
             rtt: self.rtt,
             before: None,
             strange: false,
+            probes: self.probes.clone(),
             arrived: false,
         })
     }

@@ -41,6 +41,8 @@ pub(crate) struct Slot {
     pub(crate) idle: bool,
     /// Bytes of a full UDP payload.
     pub(crate) mtu: u64,
+    /// What is sent now looks whether it fits: its loss says nothing of congestion (RFC 8899 3).
+    pub(crate) probing: bool,
     pub(crate) srtt: Duration,
     /// The least round-trip time so far.
     pub(super) least_rtt: Duration,
@@ -84,6 +86,7 @@ impl Slot {
             apart: Apart::default(),
             idle: false,
             mtu,
+            probing: false,
             srtt: Duration::ZERO,
             least_rtt: Duration::ZERO,
             rttvar: Duration::ZERO,

@@ -40,6 +40,8 @@ pub(super) struct Outbox {
     queued: Option<(u32, usize)>,
     /// Those only acknowledge.
     exempt: bool,
+    /// There is one, and it is longer than any that has arrived.
+    probing: bool,
     pub(super) own: Own,
     /// On which path acknowledgements leave.
     on: Acks,
@@ -134,12 +136,21 @@ impl Connection {
         let path = all.position(|p| p.number == number && !p.held && self.takes_data(p));
         self.set_gates(path.map_or(Open::All, Open::Only));
         self.exempt(path.filter(|_| self.outbox.exempt));
+        let probing = path
+            .filter(|_| self.outbox.probing)
+            .map(|p| self.paths[p].slot);
+        if let Some(slot) = probing {
+            self.shared.lock()[slot].probing = true;
+        }
         let most = NonZeroUsize::new(count.min(BURST.get())).unwrap_or(NonZeroUsize::MIN);
         let transmit = self.quic.poll_transmit(now, most, buf);
         if transmit.is_some() {
             self.outbox.own.answered();
         }
         self.exempt(None);
+        if let Some(slot) = probing {
+            self.shared.lock()[slot].probing = false;
+        }
         if self.is_queue_empty() {
             self.outbox.queued = None;
         }
@@ -173,8 +184,10 @@ impl Connection {
         let most = if acks > 0 { acks } else { BURST.get() };
         self.outbox.exempt = acks > 0;
         let room = self.quic.datagrams().max_size().unwrap_or(0);
+        let size = self.lane.as_ref().map_or(0, |l| l.size(number));
         let mut packet = 0;
-        while count < most {
+        self.outbox.probing = false;
+        while count < most && !self.outbox.probing {
             let next = self.outbox.waiting.front();
             let Some((_, data)) = next.filter(|(n, _)| *n == number) else {
                 break;
@@ -182,9 +195,12 @@ impl Connection {
             // QUIC fills packets up to a size that this path may not carry.
             let joined = packet + DATAGRAM_HEADER + data.len();
             let joins = packet > 0 && joined <= room + SLACK;
-            if joins && !self.lane.as_ref().is_some_and(|l| l.fits(number, joined)) {
+            // One that looks whether it fits leaves alone.
+            let probes = data.len() > size;
+            if count > 0 && (probes || joins && joined > size) {
                 break;
             }
+            self.outbox.probing = probes;
             packet = if joins { joined } else { data.len() };
             let Some((_, data)) = self.outbox.waiting.pop_front() else {
                 break;

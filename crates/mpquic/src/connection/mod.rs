@@ -7,6 +7,7 @@ mod ask;
 mod closed;
 mod datagrams;
 mod expected;
+mod identifiers;
 mod info;
 mod keys;
 mod overtaken;
@@ -17,7 +18,7 @@ mod status;
 mod transmit;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use braid_core::Time;
 use braid_core::api::Expected;
@@ -36,6 +37,7 @@ use crate::lane::{self, Expectation, LaneError};
 use crate::steering::{Lane, Steering};
 use alive::Alive;
 use datagrams::Outbox;
+use identifiers::Identifiers;
 pub use info::PathInfo;
 use keys::Keys;
 use paths::{Opening, Path};
@@ -75,6 +77,7 @@ pub struct Connection {
     /// None where streams of QUIC itself carry the data.
     lane: Option<Box<lane::Lane>>,
     outbox: Outbox,
+    identifiers: Identifiers<ConnectionEvent>,
     scheduler: Box<dyn Scheduler>,
     /// What blocks the receiver is sent again ([`Steering::reinject`]).
     reinject: bool,
@@ -152,6 +155,7 @@ impl Connection {
             shared: p.shared,
             lane: (p.options.lane == Lane::Datagram).then(lane),
             outbox: Outbox::new(p.options.acks),
+            identifiers: Identifiers::default(),
             scheduler: p.scheduler,
             reinject: p.options.steering.reinject,
             accesses: p.accesses,
@@ -375,6 +379,35 @@ impl Connection {
         self.quic.handle_event(event);
     }
 
+    /// Takes connection identifiers that the endpoint has made for this connection.
+    pub(crate) fn take_identifiers(&mut self, event: ConnectionEvent, now: Instant) {
+        match self.lane {
+            Some(_) => {
+                self.identifiers.add(event);
+                self.issue_identifiers(now);
+            }
+            // On streams QUIC finds out itself what each path carries.
+            None => self.handle_event(event),
+        }
+    }
+
+    fn issue_identifiers(&mut self, now: Instant) {
+        let rtt = self.slowest();
+        while let Some(event) = self.identifiers.next(rtt, now) {
+            self.outbox.own.stir();
+            self.quic.handle_event(event);
+        }
+    }
+
+    /// The longest round-trip time of its paths.
+    fn slowest(&self) -> Duration {
+        let slots = self.shared.lock();
+        let all = self.paths.iter().map(|p| slots[p.slot].srtt);
+        all.filter(|t| !t.is_zero())
+            .max()
+            .unwrap_or(crate::transport::INITIAL_RTT)
+    }
+
     pub(crate) fn poll_endpoint_events(&mut self) -> Option<EndpointEvent> {
         self.quic.poll_endpoint_events()
     }
@@ -395,6 +428,7 @@ impl Connection {
         let own = lane.into_iter().chain(self.ping).chain(self.quiet.due());
         let own = own.chain(self.ask_due()).chain(self.outbox.own.due());
         let own = own.chain(self.alive_due());
+        let own = own.chain(self.identifiers.due(self.slowest()));
         let own = own.chain(self.overtaken_due());
         own.chain(self.quic.poll_timeout()).chain(opening).min()
     }
@@ -430,6 +464,7 @@ impl Connection {
                 path(number).is_some_and(|p| slots[p.slot].in_flight > 0)
             });
         }
+        self.issue_identifiers(now);
         self.ping_paths(now);
         self.open_paths(now);
         if self.alive_due().is_some_and(|t| t <= now) {

@@ -326,10 +326,9 @@ impl Lane {
         room.saturating_sub(wire::header(path, sent.map_or(0, Sent::next)))
     }
 
-    /// Whether a packet with this many bytes of datagrams is known to pass on a path.
-    pub(crate) fn fits(&self, path: u32, bytes: usize) -> bool {
-        let fit = self.sent.get(&path).map(Sent::fit);
-        bytes <= fit.map_or(fit::SHORT, Fit::size)
+    /// Bytes of the longest datagram that is known to pass on a path.
+    pub(crate) fn size(&self, path: u32) -> usize {
+        self.sent.get(&path).map_or(fit::SHORT, |s| s.fit().size())
     }
 
     /// What is under way the longest and on which path, for reinjection.

@@ -156,9 +156,10 @@ fn what_is_expected_of_an_access_opens_its_first_window() {
     let with = at_first(Some(111), true);
     // It could carry 3.4 MB in what is left; half of the rate for a round trip is 2.9 MB.
     assert!(with > 1_700_000 && with > 10 * without, "{without} {with}");
-    // What the device says takes some room in packets, whatever it is.
+    // What the device says takes some room in packets, whatever it is; the last one of the time
+    // may come a little earlier for it.
     let stranger = at_first(Some(1), false);
-    assert!(stranger <= without, "{without} {stranger}");
+    assert!(stranger <= without + 1500, "{without} {stranger}");
     assert_eq!(at_first(Some(111), false), stranger, "from a stranger");
     assert!(at_first(Some(1), true) >= stranger, "less than ten packets");
 }
