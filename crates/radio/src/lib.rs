@@ -3,5 +3,3 @@
 
 pub mod emulator;
 pub mod model;
-pub mod signal;
-pub mod trace;

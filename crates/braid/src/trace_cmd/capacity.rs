@@ -1,7 +1,7 @@
 //! `braid trace capacity`.
 
-use braid_radio::signal::series::{Per, trace};
-use braid_radio::trace::{MAX_COLUMNS, write};
+use braid_traces::signal::series::{Per, trace};
+use braid_traces::{MAX_COLUMNS, write};
 use clap::Args;
 
 use super::signals::Signals;

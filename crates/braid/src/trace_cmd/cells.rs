@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use braid_radio::signal::cells::{CellStatistics, by_segment};
-use braid_radio::signal::paper::{Comparison, Said, compare};
-use braid_radio::signal::picture::{self, PictureOptions};
-use braid_radio::signal::{Flaw, Paths};
-use braid_radio::trace::plot::{self, PlotError};
+use braid_traces::plot::{self, PlotError};
+use braid_traces::signal::cells::{CellStatistics, by_segment};
+use braid_traces::signal::paper::{Comparison, Said, compare};
+use braid_traces::signal::picture::{self, PictureOptions};
+use braid_traces::signal::{Flaw, Paths};
 use clap::Args;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, LineStyle, Table};

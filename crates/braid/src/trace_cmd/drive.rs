@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use braid_core::units::{format_duration, parse_duration};
-use braid_radio::signal::drive::{self, DriveSpec};
-use braid_radio::signal::write;
+use braid_traces::signal::drive::{self, DriveSpec};
+use braid_traces::signal::write;
 use clap::Args;
 
 use super::{Destination, Failure};
@@ -37,7 +37,7 @@ pub(super) fn run(args: &DriveArgs) -> Result<(), Failure> {
     let (spec, name) = match &args.file {
         None => (DriveSpec::shipped(), "drive".to_owned()),
         Some(file) => {
-            let text = braid_radio::trace::read_text(file)?;
+            let text = braid_traces::read_text(file)?;
             let spec = DriveSpec::parse(&text).map_err(|e| Failure::Trace(e.in_file(file)))?;
             (spec, super::name(file))
         }

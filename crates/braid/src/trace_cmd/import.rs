@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use braid_core::units::parse_duration;
-use braid_radio::signal::{self, import};
-use braid_radio::trace::{Capacity, Trace, write};
+use braid_traces::signal::{self, import};
+use braid_traces::{Capacity, Trace, write};
 use clap::{Args, ValueEnum};
 
 use super::{Destination, Failure, Source, warn};

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use braid_radio::trace::Format;
-use braid_radio::trace::stats::Summary;
+use braid_traces::Format;
+use braid_traces::stats::Summary;
 use clap::Args;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, LineStyle, Table};

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use braid_core::units::parse_duration;
-use braid_radio::trace::{Format, LineError, Trace, TraceError, stats};
+use braid_traces::{Format, LineError, Trace, TraceError, stats};
 use clap::{Args, Subcommand};
 
 /// Capacity traces: CSV of seconds and Mbit/s, Mahimahi, and recorded formats

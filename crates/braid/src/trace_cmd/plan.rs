@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use braid_core::units::{format_duration, parse_duration};
-use braid_radio::signal::delay::DelayModel;
-use braid_radio::signal::plan::{self, Case, Handover, NewAddress, summary};
+use braid_traces::signal::delay::DelayModel;
+use braid_traces::signal::plan::{self, Case, Handover, NewAddress, summary};
 use clap::Args;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, LineStyle, Table};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use braid_radio::trace::plot::{self, Options, PlotError};
+use braid_traces::plot::{self, Options, PlotError};
 use clap::Args;
 
 use super::{Destination, Failure, Measures, Source};

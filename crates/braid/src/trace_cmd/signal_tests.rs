@@ -49,7 +49,7 @@ fn a_drive_is_generated_described_and_planned() {
     );
     for case in ["sp", "1", "2", "3", "4"] {
         let text = fs::read(dir.path().join(format!("d.signal.{case}.plan.csv"))).unwrap();
-        let plan = braid_radio::signal::plan::parse(&text).unwrap();
+        let plan = braid_traces::signal::plan::parse(&text).unwrap();
         assert_eq!(plan.length.as_secs(), 120);
     }
 }

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use braid_core::units::parse_duration;
-use braid_radio::signal::capacity::ShannonFit;
-use braid_radio::signal::import::{self, SignalFormat};
-use braid_radio::signal::sinr::SinrModel;
-use braid_radio::signal::{BANDWIDTH_MHZ, CapacityModel, DEFAULT_BANDWIDTH_MHZ, Flaw, Paths};
-use braid_radio::trace::{Format, LineError, Trace};
+use braid_traces::signal::capacity::ShannonFit;
+use braid_traces::signal::import::{self, SignalFormat};
+use braid_traces::signal::sinr::SinrModel;
+use braid_traces::signal::{BANDWIDTH_MHZ, CapacityModel, DEFAULT_BANDWIDTH_MHZ, Flaw, Paths};
+use braid_traces::{Format, LineError, Trace};
 use clap::Args;
 
 use super::{Failure, warn};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use braid_core::api::Expected;
 use braid_core::{Rate, seed};
+use braid_radio::model::rate_at;
 use rand::RngExt;
 use rand_distr::StandardNormal;
 use serde_json::{Value, json};
@@ -23,8 +24,8 @@ pub(super) fn of(case: &Case, access: &str, at: Duration) -> Option<Expected> {
         Some(rate.scaled(expect.factor * error(&expect, &label)))
     };
     Some(Expected {
-        down: known(setup.down.rate.at(at), "down"),
-        up: known(setup.up.rate.at(at), "up"),
+        down: known(rate_at(&setup.down.rate, at), "down"),
+        up: known(rate_at(&setup.up.rate, at), "up"),
     })
 }
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use braid_radio::model::RateSpec;
-use braid_radio::signal::plan::{self, Plan};
-use braid_radio::trace::{Format, Trace};
+use braid_traces::signal::plan::{self, Plan};
+use braid_traces::{Format, Trace};
 use serde_spanned::Spanned;
 
 use super::shipped;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use braid_core::{AccessKind, Rate};
 use braid_radio::model::{DelaySpec, LinkSpec, RateSpec};
-use braid_radio::signal::plan::{Attached, Plan, Row, State};
+use braid_traces::signal::plan::{Attached, Plan, Row, State};
 use serde_spanned::Spanned;
 
 use super::build::Builder;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::model::wifi::WifiSpec;
-use crate::model::{LinkSpec, RateSpec};
+use crate::model::{LinkSpec, RateSpec, check_rate};
 
 /// A run of the emulator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -217,9 +217,7 @@ impl EmulatorConfig {
                 backhauls.insert(name),
                 "two backhauls are called \"{name}\""
             );
-            b.rate
-                .check()
-                .with_context(|| format!("backhaul \"{name}\""))?;
+            check_rate(&b.rate).with_context(|| format!("backhaul \"{name}\""))?;
             for l in &b.links {
                 ensure!(known(l), "backhaul \"{name}\": there is no link \"{l}\"");
                 ensure!(

@@ -80,37 +80,37 @@ fn check_mtu(mtu: Option<u32>) -> Result<(), SpecError> {
     }
 }
 
-impl RateSpec {
-    /// # Errors
-    /// Steps or delivery opportunities out of order or none, or a rate above
-    /// 1000 Gbit/s.
-    pub fn check(&self) -> Result<(), SpecError> {
-        let fits = |r: &Rate| {
-            if *r > MAX_RATE {
-                return err("rate", r.to_string(), "at most 1000 Gbit/s");
+/// Checks a capacity.
+///
+/// # Errors
+/// Steps or delivery opportunities out of order or none, or a rate above
+/// 1000 Gbit/s.
+pub fn check_rate(spec: &RateSpec) -> Result<(), SpecError> {
+    let fits = |r: &Rate| {
+        if *r > MAX_RATE {
+            return err("rate", r.to_string(), "at most 1000 Gbit/s");
+        }
+        Ok(())
+    };
+    match spec {
+        RateSpec::Unlimited => Ok(()),
+        RateSpec::Constant(r) => fits(r),
+        RateSpec::Steps { points, period } => {
+            check_steps("rate", points, *period)?;
+            points.iter().try_for_each(|(_, r)| fits(r))
+        }
+        RateSpec::Opportunities { ms, packet_bytes } => {
+            if ms.is_empty() || *packet_bytes == 0 {
+                let given = format!("{} opportunities of {packet_bytes} bytes", ms.len());
+                return err("rate", given, "at least one opportunity of at least a byte");
             }
-            Ok(())
-        };
-        match self {
-            Self::Unlimited => Ok(()),
-            Self::Constant(r) => fits(r),
-            Self::Steps { points, period } => {
-                check_steps("rate", points, *period)?;
-                points.iter().try_for_each(|(_, r)| fits(r))
-            }
-            Self::Opportunities { ms, packet_bytes } => {
-                if ms.is_empty() || *packet_bytes == 0 {
-                    let given = format!("{} opportunities of {packet_bytes} bytes", ms.len());
-                    return err("rate", given, "at least one opportunity of at least a byte");
-                }
-                match ms.windows(2).find(|w| w[1] < w[0]) {
-                    Some(w) => err(
-                        "rate",
-                        format!("an opportunity at {} ms after one at {} ms", w[1], w[0]),
-                        "ascending milliseconds",
-                    ),
-                    None => Ok(()),
-                }
+            match ms.windows(2).find(|w| w[1] < w[0]) {
+                Some(w) => err(
+                    "rate",
+                    format!("an opportunity at {} ms after one at {} ms", w[1], w[0]),
+                    "ascending milliseconds",
+                ),
+                None => Ok(()),
             }
         }
     }
@@ -169,7 +169,7 @@ impl LinkSpec {
     /// # Errors
     /// The first property that cannot be.
     pub fn check(&self) -> Result<(), SpecError> {
-        self.rate.check()?;
+        check_rate(&self.rate)?;
         self.delay.check()?;
         self.loss.check()?;
         self.queue.check()?;
@@ -182,7 +182,7 @@ impl LinkChange {
     /// The new value cannot be.
     pub fn check(&self) -> Result<(), SpecError> {
         match self {
-            Self::Rate(spec) => spec.check(),
+            Self::Rate(spec) => check_rate(spec),
             Self::Delay(spec) => spec.check(),
             Self::Loss(spec) => spec.check(),
             Self::Queue(spec) => spec.check(),
@@ -226,7 +226,7 @@ mod tests {
             ms: ms.to_vec(),
             packet_bytes,
         };
-        assert_eq!(opportunities(&[1, 1, 2], 1504).check(), Ok(()));
+        assert_eq!(check_rate(&opportunities(&[1, 1, 2], 1504)), Ok(()));
         for bad in [
             opportunities(&[], 1504),
             opportunities(&[1], 0),

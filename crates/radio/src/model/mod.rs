@@ -29,9 +29,10 @@ pub mod wifi;
 #[cfg(test)]
 mod tests;
 
-pub use check::SpecError;
+pub use check::{SpecError, check_rate};
 pub use medium::{Head, Medium, MediumStats, StationStats, Stations};
 pub use network::{LinkId, Network, StationLink};
+pub use rate::rate_at;
 pub use spec::{
     DelaySpec, InFlight, JitterSpec, LinkChange, LinkSpec, LossSpec, QueueSpec, RateSpec,
 };

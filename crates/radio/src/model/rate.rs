@@ -5,6 +5,7 @@
 //! busy link sends exactly at its rate, however long it runs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use braid_core::{Rate, Time};
 
@@ -18,6 +19,12 @@ const BYTE: u128 = 8_000_000_000;
 
 /// Fastest rate; beyond it sums could overflow.
 const MAX_BPS: u64 = 1_000_000_000_000_000;
+
+/// Returns the rate `t` after the start of the run; none without a limit. Of delivery
+/// opportunities it is the mean over the second around that.
+pub fn rate_at(spec: &RateSpec, t: Duration) -> Option<Rate> {
+    Capacity::new(spec).rate_at(Time::from(t))
+}
 
 /// Capacity of a link as a function of the time since the start of the run.
 #[derive(Clone, Debug)]

@@ -3,10 +3,8 @@
 
 use std::time::Duration;
 
-use braid_core::{Rate, Time};
+pub use braid_traces::RateSpec;
 use serde::{Deserialize, Serialize};
-
-use super::rate::Capacity;
 
 /// One direction of one access.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,43 +55,6 @@ impl LinkSpec {
             DelaySpec::Constant(d) => *d,
             DelaySpec::Steps { points, .. } => points.iter().map(|p| p.1).max().unwrap_or_default(),
         }
-    }
-}
-
-/// Capacity over time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RateSpec {
-    /// No limit.
-    Unlimited,
-    /// One rate.
-    Constant(Rate),
-    /// Piecewise constant: each rate holds from its time on. The first time is
-    /// zero; times ascend. With `period` the pattern repeats (the period is
-    /// later than the last time), else the last rate stays.
-    Steps {
-        /// Time since the start of the run, and the rate from then on.
-        points: Vec<(Duration, Rate)>,
-        /// Length of one repetition.
-        period: Option<Duration>,
-    },
-    /// Mahimahi delivery opportunities: at each of the ascending milliseconds
-    /// (repeats allowed) `packet_bytes` may leave. Repeats after the last
-    /// one's millisecond.
-    Opportunities {
-        /// Milliseconds since the start of the run.
-        ms: Vec<u64>,
-        /// IP bytes per opportunity: 1500 in Mahimahi, whose own count of 1504
-        /// includes the 4 bytes of its TUN device's header.
-        packet_bytes: u32,
-    },
-}
-
-impl RateSpec {
-    /// The rate `t` after the start of the run; none without a limit. Of delivery
-    /// opportunities the mean over the second around that.
-    pub fn at(&self, t: Duration) -> Option<Rate> {
-        Capacity::new(self).rate_at(Time::from(t))
     }
 }
 

@@ -6,7 +6,7 @@ use braid_core::Rate;
 
 use super::error::LineError;
 use super::{Capacity, Column, MAX_SAMPLES, OPPORTUNITY_BYTES, OPPORTUNITY_COLUMN, Trace};
-use crate::model::RateSpec;
+use crate::RateSpec;
 
 impl Trace {
     /// The column at `index` as the rate of a link that repeats after the

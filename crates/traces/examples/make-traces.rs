@@ -5,8 +5,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use braid_radio::trace::generate::SHIPPED;
-use braid_radio::trace::{Capacity, write};
+use braid_traces::generate::SHIPPED;
+use braid_traces::{Capacity, write};
 
 fn main() -> io::Result<()> {
     let folder = PathBuf::from(

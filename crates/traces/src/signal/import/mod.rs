@@ -9,7 +9,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use super::Measurements;
-use crate::trace::{LineError, TraceError};
+use crate::{LineError, TraceError};
 
 pub(super) use csv::COLUMNS;
 
@@ -90,7 +90,7 @@ pub fn parse(bytes: &[u8], format: SignalFormat) -> Result<Measurements, LineErr
 /// # Errors
 /// As [`parse`], or the file cannot be read, or its format is not known.
 pub fn read(path: &Path, format: Option<SignalFormat>) -> Result<Measurements, TraceError> {
-    let bytes = crate::trace::read_bounded(path).map_err(|e| e.in_file(path))?;
+    let bytes = crate::read_bounded(path).map_err(|e| e.in_file(path))?;
     let format = format
         .or_else(|| SignalFormat::detect(&bytes))
         .ok_or_else(|| {

@@ -8,8 +8,8 @@ use braid_core::Rate;
 use super::capacity::ShannonFit;
 use super::measurement::{DEFAULT_BANDWIDTH_MHZ, Heard, Measurements};
 use super::sinr::{SinrModel, milliwatts};
-use crate::trace::format::{DOWNLINK, UPLINK};
-use crate::trace::{Capacity, Format, LineError, MAX_SPAN, Trace};
+use crate::format::{DOWNLINK, UPLINK};
+use crate::{Capacity, Format, LineError, MAX_SPAN, Trace};
 
 /// How capacity comes from what was heard.
 #[derive(Clone, Debug, PartialEq)]
@@ -217,7 +217,7 @@ impl Paths {
                 msg: "no rates in the trace".into(),
             });
         };
-        let named = |(i, c): (usize, &crate::trace::Column)| PathCell {
+        let named = |(i, c): (usize, &crate::Column)| PathCell {
             operator: c.name.clone(),
             carrier: c.name.clone(),
             cell: c.name.clone(),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use braid_core::Rate;
 
 use super::paths::{Paths, STEP};
-use crate::trace::{Capacity, Column, Format, MAX_COLUMNS, Trace};
+use crate::{Capacity, Column, Format, MAX_COLUMNS, Trace};
 
 /// What becomes a link of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ mod tests {
     use super::super::CapacityModel;
     use super::super::drive::{DriveSpec, drive};
     use super::*;
-    use crate::trace::write;
+    use crate::write;
 
     fn sum(t: &Trace, second: usize) -> u64 {
         let Capacity::Steps { columns, .. } = &t.capacity else {

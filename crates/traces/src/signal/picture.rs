@@ -7,7 +7,7 @@ use plotters::style::FontStyle;
 
 use super::cells::{by_segment, levels, quantile};
 use super::paths::Paths;
-use crate::trace::plot::{
+use crate::plot::{
     Area, Axes, COLOURS, INK, PlotError, SOFT, check_size, draw_error, font, number, panel,
     register_fonts,
 };
@@ -38,7 +38,7 @@ impl Default for PictureOptions {
     }
 }
 
-/// Draws `paths` as SVG; [`crate::trace::plot::png`] makes PNG of it.
+/// Draws `paths` as SVG; [`crate::plot::png`] makes PNG of it.
 ///
 /// # Errors
 /// The size is out of range, or there is not one second.

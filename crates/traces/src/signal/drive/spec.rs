@@ -155,17 +155,17 @@ impl DriveSpec {
     ///
     /// # Errors
     /// Where it cannot be read, as line and column; what does not hold together.
-    pub fn parse(text: &str) -> Result<Self, crate::trace::LineError> {
+    pub fn parse(text: &str) -> Result<Self, crate::LineError> {
         let spec: Self = toml::from_str(text).map_err(|e| {
             let before = e.span().map(|s| &text[..s.start.min(text.len())]);
             let line = before.map(|b| b.matches('\n').count() as u64 + 1);
-            crate::trace::LineError {
+            crate::LineError {
                 line,
                 msg: e.message().trim().to_owned(),
             }
         })?;
         spec.check()
-            .map_err(|msg| crate::trace::LineError { line: None, msg })?;
+            .map_err(|msg| crate::LineError { line: None, msg })?;
         Ok(spec)
     }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use braid_core::Rate;
 
 use super::{Attached, MAX_INTERFACES, Plan, Row, State};
-use crate::trace::format::{fields, quote, seconds, text};
-use crate::trace::write::decimal;
-use crate::trace::{LineError, MAX_RATE, MAX_SPAN};
+use crate::format::{fields, quote, seconds, text};
+use crate::write::decimal;
+use crate::{LineError, MAX_RATE, MAX_SPAN};
 
 const HEADER: &str = "t_s,interface,state,operator,carrier,cell,rate_mbps,delay_ms,address";
 
@@ -68,7 +68,7 @@ pub fn parse(bytes: &[u8]) -> Result<Plan, LineError> {
     let mut header = false;
     let mut end: Option<Duration> = None;
     let mut start: Option<i64> = None;
-    for (line, bytes) in crate::trace::format::lines(bytes) {
+    for (line, bytes) in crate::format::lines(bytes) {
         let t = text(line, bytes)?.trim_end();
         if t.is_empty() || t.starts_with('#') {
             continue;
@@ -108,7 +108,7 @@ pub fn parse(bytes: &[u8]) -> Result<Plan, LineError> {
             continue;
         }
         rows.push(row(line, at, &f)?);
-        if rows.len() > crate::trace::MAX_SAMPLES {
+        if rows.len() > crate::MAX_SAMPLES {
             return Err(LineError::at(line, "too many rows: expected 10000000"));
         }
     }

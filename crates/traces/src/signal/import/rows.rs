@@ -7,7 +7,7 @@ use super::super::flaws::{FlawKind, Flaws};
 use super::super::measurement::{
     BANDWIDTH_MHZ, Carrier, Cell, Heard, Measurements, RSRP_DBM, RSRQ_DB, SINR_DB, Second,
 };
-use crate::trace::{LineError, MAX_SAMPLES, MAX_SPAN};
+use crate::{LineError, MAX_SAMPLES, MAX_SPAN};
 
 /// Microseconds.
 const SECOND: i64 = 1_000_000;
@@ -20,7 +20,7 @@ const MAX_CELLS: usize = 1_000_000;
 
 /// Numbered lines that are neither empty nor comments.
 pub(super) fn records(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    let all = crate::trace::format::lines(bytes);
+    let all = crate::format::lines(bytes);
     all.filter(|(_, l)| {
         let l = l.trim_ascii();
         !l.is_empty() && !l.starts_with(b"#")
@@ -39,7 +39,7 @@ pub(super) fn number(line: u64, field: &str, what: &str) -> Result<Option<f64>, 
             line,
             format!(
                 "{} is not a number: expected {what} (or \"-\" for none)",
-                crate::trace::format::quote(field)
+                crate::format::quote(field)
             ),
         )),
     }

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 
 use super::rows::{Row, Rows, number, records};
-use crate::trace::LineError;
-use crate::trace::format::{MAX_TIME_S, quote, text};
+use crate::LineError;
+use crate::format::{MAX_TIME_S, quote, text};
 
 /// A column: the name that we write, and other spellings that are read. Case
 /// does not matter.

@@ -11,7 +11,9 @@ pub mod format;
 pub mod generate;
 #[cfg(feature = "plot")]
 pub mod plot;
+mod rate_spec;
 mod samples;
+pub mod signal;
 pub mod stats;
 pub mod write;
 
@@ -22,10 +24,9 @@ use std::time::Duration;
 
 use braid_core::Rate;
 
-use crate::model::RateSpec;
-
 pub use error::{LineError, Problem, ProblemKind, TraceError};
 pub use format::Format;
+pub use rate_spec::RateSpec;
 
 /// Bytes of IP packet per Mahimahi delivery opportunity.
 ///

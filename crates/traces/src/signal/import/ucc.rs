@@ -6,8 +6,8 @@ use jiff::civil::DateTime;
 
 use super::super::flaws::FlawKind;
 use super::rows::{Row, Rows, number, records};
-use crate::trace::LineError;
-use crate::trace::format::{quote, text};
+use crate::LineError;
+use crate::format::{quote, text};
 
 const TIME_FORMAT: &str = "%Y.%m.%d_%H.%M.%S";
 /// The columns that must be there.

@@ -280,12 +280,12 @@ pub struct Shipped {
 pub const SHIPPED: [Shipped; 4] = [
     Shipped {
         file: "walk.csv",
-        about: "Wi-Fi falling and recovering over 250 s beside steady 5G (model: braid_radio::trace::generate::walk, seed 3)",
+        about: "Wi-Fi falling and recovering over 250 s beside steady 5G (model: braid_traces::generate::walk, seed 3)",
         make: || walk(3),
     },
     Shipped {
         file: "drive-5g4g.csv",
-        about: "5G and LTE of one drive, with outages (model: braid_radio::trace::generate::drive, seed 4)",
+        about: "5G and LTE of one drive, with outages (model: braid_traces::generate::drive, seed 4)",
         make: || drive(4),
     },
     Shipped {

@@ -21,8 +21,8 @@ use header::header;
 pub(crate) use lines::COLOURS;
 use lines::{Line, MAX_POINTS, lines, spread_window};
 
-const REGULAR: &[u8] = include_bytes!("../../../assets/Roboto-Regular-latin.ttf");
-const MEDIUM: &[u8] = include_bytes!("../../../assets/Roboto-Medium-latin.ttf");
+const REGULAR: &[u8] = include_bytes!("../../assets/Roboto-Regular-latin.ttf");
+const MEDIUM: &[u8] = include_bytes!("../../assets/Roboto-Medium-latin.ttf");
 
 pub(crate) const INK: RGBColor = RGBColor(0x1f, 0x29, 0x37);
 pub(crate) const SOFT: RGBColor = RGBColor(0x5b, 0x65, 0x75);
