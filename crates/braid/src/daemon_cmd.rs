@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use braid::daemon;
 use braid_core::api::Role;
+use braid_daemon as daemon;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]

@@ -2,7 +2,6 @@
 
 #[cfg(feature = "report")]
 mod congestion;
-pub mod daemon;
 #[cfg(feature = "report")]
 mod daemon_error;
 #[cfg(feature = "report")]

@@ -7,11 +7,11 @@ mod request;
 #[path = "../../mptcp/tests/world/mod.rs"]
 mod world;
 
-use braid::daemon::run_until;
 use braid_core::api::{
     Connections, Counters, Engine, Event, EventKind, Events, PathLimits, Role, SchedulerChange,
     Status, Weights,
 };
+use braid_daemon::run_until;
 use braid_mptcp::pm::PathManager;
 use braid_mptcp::{socket, support};
 use end::{ACCESSES, End};

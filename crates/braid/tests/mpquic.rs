@@ -12,8 +12,8 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use braid::daemon::{DaemonError, run_until};
 use braid_core::api::{AccessState, AccessStatus, Connections, Events, Role, Status, Weights};
+use braid_daemon::{DaemonError, run_until};
 use braid_mpquic::tls::Identity;
 use quic::configs;
 use serde::de::DeserializeOwned;

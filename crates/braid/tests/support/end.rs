@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-use braid::daemon::{DaemonError, run_until};
 use braid_core::api::{AccessStatus, ApiError, Event, Events, Role};
+use braid_daemon::{DaemonError, run_until};
 use serde::de::DeserializeOwned;
 
 use super::request;

@@ -9,11 +9,11 @@ use braid_mpquic::{Access, AccessChange, Device, Options, Proxy, Session, Steeri
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::daemon::DaemonError;
-use crate::daemon::config::quic::{self, Quic, Who};
-use crate::daemon::config::{self, Config};
-use crate::daemon::log::Log;
-use crate::daemon::state::{lock, now};
+use crate::DaemonError;
+use crate::config::quic::{self, Quic, Who};
+use crate::config::{self, Config};
+use crate::log::Log;
+use crate::state::{lock, now};
 
 /// How the sessions are steered: as configured, and as changed by requests since.
 #[derive(Clone, Debug)]

@@ -9,9 +9,9 @@ use tokio::task::JoinHandle;
 
 use super::keys;
 use super::state::State;
-use crate::daemon::DaemonError;
-use crate::daemon::config::quic::Who;
-use crate::daemon::state::lock;
+use crate::DaemonError;
+use crate::config::quic::Who;
+use crate::state::lock;
 
 pub(super) fn start(state: &Arc<State>) -> Result<JoinHandle<()>, DaemonError> {
     let quic = &state.quic;

@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 use super::api::is_missing;
 use super::keys;
 use super::state::State;
-use crate::daemon::DaemonError;
-use crate::daemon::state::lock;
+use crate::DaemonError;
+use crate::state::lock;
 
 /// Before what sessions are made with is made again.
 const PAUSE: Duration = Duration::from_secs(1);

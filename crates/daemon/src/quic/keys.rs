@@ -4,14 +4,14 @@ use std::fs;
 
 use braid_mpquic::tls::{self, Devices, Identity, Trust};
 
-use crate::daemon::DaemonError;
-use crate::daemon::config::quic::{Files, Quic, Who};
+use crate::DaemonError;
+use crate::config::quic::{Files, Quic, Who};
 
 /// In certificates that ends make for themselves: they are known by their keys.
 const NAME: &str = "braid";
 
 /// Reads an end's key; makes it, where it is ours to make and is not there.
-pub(in crate::daemon) fn identity(files: &Files) -> Result<Identity, DaemonError> {
+pub(crate) fn identity(files: &Files) -> Result<Identity, DaemonError> {
     if files.own && !files.key.exists() && !files.certificate.exists() {
         let folder = files.key.parent();
         if let Some(folder) = folder {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use braid_core::api::Weights;
 
 use super::state::State;
-use crate::daemon::DaemonError;
-use crate::daemon::state::lock;
+use crate::DaemonError;
+use crate::state::lock;
 
 type Result<T> = std::result::Result<T, DaemonError>;
 type ByName = BTreeMap<String, f64>;

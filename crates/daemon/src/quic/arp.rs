@@ -9,8 +9,8 @@ use tokio::task::JoinHandle;
 
 use super::api::is_missing;
 use super::state::State;
-use crate::daemon::arp::{Arp, ask_neighbours};
-use crate::daemon::state::lock;
+use crate::arp::{Arp, ask_neighbours};
+use crate::state::lock;
 
 /// Between two looks for interfaces that came.
 const EVERY: Duration = Duration::from_secs(1);

@@ -241,7 +241,7 @@ fn who(raw: &RawQuic, device: bool) -> Result<Who, Problem> {
 }
 
 /// The scheduler of a configuration or a request.
-pub(in crate::daemon) fn steering(
+pub(crate) fn steering(
     change: &SchedulerChange,
     before: &Steering,
     lane: Lane,
@@ -264,7 +264,7 @@ pub(in crate::daemon) fn steering(
 }
 
 /// What there is without any configuration.
-pub(in crate::daemon) fn default_steering(reinject: bool) -> Steering {
+pub(crate) fn default_steering(reinject: bool) -> Steering {
     Steering {
         scheduler: "minrtt".to_owned(),
         wrr_mode: WrrMode::WorkConserving,

@@ -9,10 +9,10 @@ use braid_mptcp::mib;
 
 use super::state::State;
 use super::told::{self, Traffic};
-use crate::daemon::DaemonError;
-use crate::daemon::config;
-use crate::daemon::serve::Api;
-use crate::daemon::state::{lock, no_access, now};
+use crate::DaemonError;
+use crate::config;
+use crate::serve::Api;
+use crate::state::{lock, no_access, now};
 
 /// Seconds after which a start takes long.
 const STARTING: u64 = 2;
