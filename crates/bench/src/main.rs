@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use braid_lab::error::exit_code;
+use braid_netns::error::exit_code;
 use clap::{Parser, Subcommand};
 
 /// Measures Braid against its bars.

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use braid_lab::error::LabError;
 use braid_lab::report::RunFiles;
+use braid_netns::error::LabError;
 use clap::Args;
 
 use crate::machine;

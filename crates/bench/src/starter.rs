@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, anyhow};
-use braid_lab::error::LabError;
+use braid_netns::error::LabError;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
@@ -114,7 +114,7 @@ fn verdict(code: Option<i32>, said: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use braid_lab::error::exit_code;
+    use braid_netns::error::exit_code;
 
     #[test]
     fn a_signal_between_runs_ends_the_next() {

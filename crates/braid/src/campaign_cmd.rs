@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use braid_lab::campaign::{self, Campaign, Done, Job, Pool};
-use braid_lab::error::LabError;
 use braid_lab::report::files::to_json;
 use braid_lab::report::table::{Style, render};
+use braid_netns::error::LabError;
 use clap::Args;
 
 #[derive(Debug, Args)]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use braid_lab::traffic;
 use braid_radio::emulator;
+use braid_traffic as traffic;
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]

@@ -3,7 +3,7 @@
 use std::io;
 
 use braid_control::Error;
-use braid_lab::error::LabError;
+use braid_netns::error::LabError;
 
 /// Between what is missing and what enables it, in the words of an end.
 const IN_WORDS: &str = "\n  to enable it: ";
@@ -43,7 +43,7 @@ pub(crate) fn daemon(e: Error) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use braid_lab::error::exit_code;
+    use braid_netns::error::exit_code;
 
     #[test]
     fn refusals_have_the_exit_status_of_their_reason() {

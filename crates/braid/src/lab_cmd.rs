@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use braid_core::units::parse_duration;
-use braid_lab::error::LabError;
 use braid_lab::report::files::to_json;
 use braid_lab::report::table::{Style, render};
 use braid_lab::run::{self, GuestOptions, RunOptions};
 use braid_lab::scenario::{Overrides, Scenario, shipped};
-use braid_lab::topology::{self, PortChoice, Registry};
+use braid_netns::error::LabError;
+use braid_netns::{PortChoice, Registry};
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::campaign_cmd::{self, CampaignArgs};
@@ -164,9 +164,9 @@ fn lab_run(args: &RunArgs) -> Result<ExitCode> {
         .map_err(|d| LabError::BadInput(d.to_string()))?;
     match args.clock {
         Clock::Real => {
-            topology::acquire(sweep)?;
+            braid_netns::acquire(sweep)?;
             if !args.json {
-                for limit in topology::limits()? {
+                for limit in braid_netns::limits()? {
                     eprintln!("note: {limit}");
                 }
             }

@@ -9,7 +9,7 @@ mod lab_cmd;
 
 use std::process::ExitCode;
 
-use braid_lab::error;
+use braid_netns::error;
 use clap::{Parser, Subcommand};
 
 /// Makes several radio accesses act as one connection, and measures how well.

@@ -4,10 +4,7 @@
 #[cfg(feature = "report")]
 pub mod campaign;
 pub mod cpu;
-pub mod error;
 pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod summary;
-pub mod topology;
-pub mod traffic;

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use braid_core::stats::median;
-use braid_lab::error::LabError;
 use braid_lab::summary::CaseResult;
+use braid_netns::error::LabError;
 use clap::Args;
 
 use super::soak_plan::{

@@ -10,8 +10,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use braid_lab::error::LabError;
 use braid_mpquic::tls::Identity;
+use braid_netns::error::LabError;
 use clap::Args;
 use sha2::{Digest, Sha256};
 

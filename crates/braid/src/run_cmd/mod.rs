@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::Result;
-use braid_lab::error::LabError;
 use braid_mptcp::support::Support;
+use braid_netns::error::LabError;
 use clap::{Args, ValueEnum};
 
 use crate::congestion;
@@ -61,7 +61,7 @@ enum By {
 /// Runs it; the exit status is that of the program.
 ///
 /// # Errors
-/// What was attempted and what to do; [`braid_lab::error::exit_code`] tells the
+/// What was attempted and what to do; [`braid_netns::error::exit_code`] tells the
 /// exit status.
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
     if args.by == By::Auto {

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 #[cfg(feature = "bpf")]
-use {super::By, crate::congestion, anyhow::Context, braid_lab::error::LabError, braid_mptcp::bpf};
+use {
+    super::By, crate::congestion, anyhow::Context, braid_mptcp::bpf, braid_netns::error::LabError,
+};
 
 use super::{RunArgs, machine};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use braid_control::Client;
 use braid_core::api::Engine;
-use braid_lab::error::LabError;
+use braid_netns::error::LabError;
 use serde::Deserialize;
 
 use crate::runtime::runtime;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use braid_control::Client;
 use braid_core::api::Connections;
-use braid_lab::error::LabError;
+use braid_netns::error::LabError;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 

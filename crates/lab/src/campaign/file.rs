@@ -13,9 +13,9 @@ use toml::{Table, Value};
 
 use super::job::{Job, What};
 use super::{axes, traces};
-use crate::error::LabError;
 use crate::run::guest_files;
 use crate::scenario::{Overrides, Problem, Source, Text};
+use braid_netns::error::LabError;
 
 /// Jobs that one campaign may have: more is a slip of the pen.
 const MOST_JOBS: usize = 100_000;

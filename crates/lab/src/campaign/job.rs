@@ -11,10 +11,10 @@ use nix::fcntl::{Flock, FlockArg};
 use sha2::{Digest, Sha256};
 
 use super::file::{Clock, named};
-use crate::error::LabError;
 use crate::report::RunFiles;
 use crate::scenario::Overrides;
-use crate::topology::{Interrupt, Run, Spawn};
+use braid_netns::error::LabError;
+use braid_netns::{Interrupt, Run, Spawn};
 
 /// Between two looks at a child, a lock, and whether to stop.
 const LOOK: Duration = Duration::from_millis(100);

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::file::{Campaign, named};
 use super::job::Job;
-use crate::error::LabError;
 use crate::report::{FilesError, RunDir, RunFiles, files};
 use crate::summary::{CaseResult, Summary};
+use braid_netns::error::LabError;
 
 /// Cases up to which the report shows every one's course over time; of larger
 /// campaigns each job's own folder has it.

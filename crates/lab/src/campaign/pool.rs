@@ -10,8 +10,8 @@ use anyhow::{Context, anyhow};
 use super::file::{Campaign, Clock};
 use super::job::{Done, Job, Place};
 use super::progress::Progress;
-use crate::error::LabError;
-use crate::topology::{Interrupt, Registry};
+use braid_netns::error::LabError;
+use braid_netns::{Interrupt, Registry};
 
 /// Where and with what jobs run.
 #[derive(Clone, Debug)]

@@ -9,9 +9,9 @@ use braid_core::Time;
 
 use super::Context;
 use super::child::{Lines, READY, log_sink, write_json};
-use crate::topology::{Child, Namespace, Spawn, Topology};
-use crate::traffic::clock::now;
-use crate::traffic::{Role, TrafficEvent, TrafficReport, TrafficSpec};
+use braid_netns::{Child, Namespace, Spawn, Topology};
+use braid_traffic::clock::now;
+use braid_traffic::{Role, TrafficEvent, TrafficReport, TrafficSpec};
 
 /// A running end.
 pub(super) struct App {

@@ -13,10 +13,10 @@ use super::DEVICE;
 use super::app::{App, pair};
 use super::child::log_sink;
 use super::controls;
-use crate::error::LabError;
 use crate::scenario::{Case, Direction, Engine, Traffic, queued};
-use crate::topology::{Device, Spawn, Topology};
-use crate::traffic::{
+use braid_netns::error::LabError;
+use braid_netns::{Device, Spawn, Topology};
+use braid_traffic::{
     self, CommandOutcome, CommandSpec, Kind, Role, RunningCommand, TrafficReport, TrafficSpec,
     Transport,
 };
@@ -351,9 +351,9 @@ fn spec(traffic: &Traffic, at: SocketAddr, transport: Transport, case: &Case) ->
     let mut spec = TrafficSpec::new(Role::Server, at, kind, case.duration);
     spec.transport = transport;
     spec.direction = match traffic.direction() {
-        Direction::Down => traffic::Direction::Down,
-        Direction::Up => traffic::Direction::Up,
-        Direction::Both => traffic::Direction::Both,
+        Direction::Down => braid_traffic::Direction::Down,
+        Direction::Up => braid_traffic::Direction::Up,
+        Direction::Both => braid_traffic::Direction::Both,
     };
     spec
 }

@@ -13,11 +13,11 @@ use super::radio::Radio;
 use super::sampler::{Sampler, Used};
 use super::{Context, DEVICE, Progress, counted, result};
 use crate::cpu;
-use crate::error::LabError;
 use crate::scenario::{Case, Engine, Traffic};
 use crate::summary::{CaseResult, EventRow, TimelineRow};
-use crate::topology::{AccessSpec, DeviceSpec, Family, Topology, TopologySpec};
-use crate::traffic::clock::now;
+use braid_netns::error::LabError;
+use braid_netns::{AccessSpec, DeviceSpec, Family, Topology, TopologySpec};
+use braid_traffic::clock::now;
 
 /// How often the loop looks at the time when nothing happens.
 const TICK: Duration = Duration::from_millis(100);

@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use tokio::sync::mpsc;
 
 use super::Context;
-use crate::topology::{Child, LineSink, Stream};
-use crate::traffic::clock::now;
+use braid_netns::{Child, LineSink, Stream};
+use braid_traffic::clock::now;
 
 /// How long a child may take to say that it serves.
 pub(super) const READY: Duration = Duration::from_secs(10);

@@ -21,9 +21,9 @@ use super::DEVICE;
 use super::child::{Lines, epitaph, log_sink, wait_ready, write_json};
 use super::expected;
 use super::quic;
-use crate::error::LabError;
 use crate::scenario::{self, Action, Case, Direction, Engine, PathManager};
-use crate::topology::{Access, Child, Device, Namespace, Spawn, Topology};
+use braid_netns::error::LabError;
+use braid_netns::{Access, Child, Device, Namespace, Spawn, Topology};
 
 /// Schedulers that go by an order of the accesses.
 const BY_ORDER: [&str; 2] = ["active-standby", "priority-based"];

@@ -16,8 +16,8 @@ use super::radio::Radio;
 use super::sampler::data_links;
 use crate::scenario::{Action, Case, Event, PathManager};
 use crate::summary::EventRow;
-use crate::topology::Topology;
-use crate::traffic::clock::now;
+use braid_netns::Topology;
+use braid_traffic::clock::now;
 
 /// Data on a link after link-up means this much: more than acknowledgements
 /// and keep-alives, no more than one full packet.

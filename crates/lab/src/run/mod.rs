@@ -48,7 +48,7 @@ pub use virtual_clock::{GuestOptions, run as run_virtual};
 use self::controls::Controls;
 use crate::report::RunLog;
 use crate::scenario::Scenario;
-use crate::topology::{PortChoice, Run};
+use braid_netns::{PortChoice, Run};
 
 /// Name of the device that a scenario is about.
 const DEVICE: &str = "cpe";

@@ -3,8 +3,8 @@
 use braid_mptcp::support::Support;
 
 use super::controls::{Controls, is_quic};
-use crate::error::LabError;
 use crate::scenario::{Case, Engine, Scenario};
+use braid_netns::error::LabError;
 
 /// Congestion controls that come with Braid.
 const OWN: [&str; 4] = ["lia", "olia", "balia", "wvegas"];

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Context;
 use super::apps::{FORWARDED, PORT};
 use crate::scenario::{Case, Engine};
-use crate::topology::Topology;
+use braid_netns::Topology;
 
 /// Keys of both ends, made for this run.
 pub(super) struct Keys {

@@ -15,9 +15,9 @@ use braid_radio::model::{LinkChange, LinkSpec};
 use super::Context;
 use super::DEVICE;
 use super::child::{Lines, epitaph, log_sink, wait_ready, write_json};
-use crate::error::LabError;
 use crate::scenario::{AccessSetup, Case};
-use crate::topology::{Access, Child, Spawn, Topology};
+use braid_netns::error::LabError;
+use braid_netns::{Access, Child, Spawn, Topology};
 
 /// The emulator process and a client of it.
 pub(super) struct Radio {

@@ -8,9 +8,9 @@ use anyhow::Context as _;
 use super::preflight::preflight;
 use super::record::{Outcome, Record, empty_summary, failed};
 use super::{Context, Progress, RunOptions, case, interrupts};
-use crate::error::LabError;
 use crate::scenario::Scenario;
-use crate::topology::Registry;
+use braid_netns::Registry;
+use braid_netns::error::LabError;
 
 /// Runs `scenario` and writes its files.
 ///

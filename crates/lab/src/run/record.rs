@@ -6,11 +6,11 @@ use std::time::SystemTime;
 
 use super::case::Measured;
 use super::{RunOptions, best, result};
-use crate::error::LabError;
 use crate::report::files::Rows;
 use crate::report::{FilesError, RunDir, RunLog};
 use crate::scenario::{Case, Scenario};
 use crate::summary::{CaseResult, EventRow, Host, Summary, TimelineRow};
+use braid_netns::error::LabError;
 
 /// What a run came to.
 #[derive(Debug)]

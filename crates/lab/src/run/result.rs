@@ -15,7 +15,7 @@ use super::radio::Radio;
 use super::sampler::Sampler;
 use crate::scenario::{Case, Engine, Traffic};
 use crate::summary::{CaseResult, EngineCpu, EventRow, Host, MediumUse, Recovery};
-use crate::traffic::{MOST_LISTED, TrafficReport};
+use braid_traffic::{MOST_LISTED, TrafficReport};
 
 /// Everything that was measured.
 pub(super) struct Inputs<'a> {

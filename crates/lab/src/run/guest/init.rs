@@ -17,14 +17,14 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{dup2_stderr, dup2_stdout, getpid, sync};
 
 use super::{ANSWER, Answer, FOLDER, JOB, Job, MARK, Outcome, PROGRESS};
-use crate::error::LabError;
 use crate::report::RunLog;
 use crate::run::case::{self, Measured};
 use crate::run::preflight::preflight;
 use crate::run::{Context, Progress, RunOptions, interrupts, kernel_release};
 use crate::scenario::Case;
 use crate::summary::CaseResult;
-use crate::topology::{PortChoice, Registry};
+use braid_netns::error::LabError;
+use braid_netns::{PortChoice, Registry};
 
 const LOG: &str = "/run/run.log";
 

@@ -7,8 +7,8 @@ pub mod init;
 use serde::{Deserialize, Serialize};
 
 use super::case::Measured;
-use crate::error::LabError;
 use crate::scenario::Scenario;
+use braid_netns::error::LabError;
 
 /// The file with the [`Job`] in the common folder.
 pub(super) const JOB: &str = "job.json";

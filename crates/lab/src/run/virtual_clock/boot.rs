@@ -14,7 +14,7 @@ use super::GuestOptions;
 use super::console::Console;
 use super::find::Parts;
 use crate::run::guest::{ANSWER, Answer, JOB, Job};
-use crate::topology::{Child, Run, Spawn};
+use braid_netns::{Child, Run, Spawn};
 
 /// The guest's clock starts at 2000-01-01T00:00:00Z, s: it only has to be the
 /// same every time.

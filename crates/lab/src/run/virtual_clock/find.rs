@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::LabError;
+use braid_netns::error::LabError;
 
 /// Where an installation has both.
 const INSTALLED: &str = "/usr/local/lib/braid";

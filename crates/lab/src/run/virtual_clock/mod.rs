@@ -17,11 +17,11 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use super::guest::{self, Job};
 use super::record::{Outcome, Record, empty_summary, failed};
 use super::{Progress, RunOptions, interrupts};
-use crate::error::LabError;
 use crate::run::case::Measured;
 use crate::scenario::{Case, Scenario, Traffic};
-use crate::topology::{Registry, Run};
 use boot::Guest;
+use braid_netns::error::LabError;
+use braid_netns::{Registry, Run};
 use cpus::Cpus;
 use find::Parts;
 

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use braid_lab::topology::{Family, Namespace, PortChoice, Topology, TopologySpec};
+use braid_netns::{Family, Namespace, PortChoice, Topology, TopologySpec};
 use braid_radio::emulator::PortKind;
 
-mod topology_common;
-use topology_common::{
+mod common;
+use common::{
     Wire, can_build, connect, device, device_named, eventually, interfaces, left_by, send, users_of,
 };
 
@@ -19,7 +19,7 @@ fn each_kind(accesses: &[&str], mut check: impl FnMut(TopologySpec)) {
     }
     for family in [Family::Ipv4, Family::Ipv6] {
         for ports in [PortChoice::Tun, PortChoice::Packet] {
-            if ports == PortChoice::Tun && braid_lab::topology::tun_usable().is_err() {
+            if ports == PortChoice::Tun && braid_netns::tun_usable().is_err() {
                 println!("skipped for TUN: /dev/net/tun cannot be opened");
                 continue;
             }

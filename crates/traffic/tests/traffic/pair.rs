@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use braid_lab::traffic::{Kind, Role, TrafficReport, TrafficSpec, Watch};
+use braid_traffic::{Kind, Role, TrafficReport, TrafficSpec, Watch};
 
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use braid_lab::topology::RUN_VARIABLE;
+use braid_netns::RUN_VARIABLE;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 

@@ -10,7 +10,7 @@ mod abr;
 mod bulk;
 mod cbr;
 mod check;
-pub(crate) mod clock;
+pub mod clock;
 mod command;
 mod error;
 mod facts;
@@ -42,7 +42,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 pub use command::{CommandOutcome, CommandSpec, RunningCommand};
 pub use error::{Result, TrafficError};
-pub(crate) use meter::MOST_LISTED;
+pub use meter::MOST_LISTED;
 pub use pattern::{Corruption, Pattern};
 pub use report::{
     Gap, MessageCounts, Segment, SocketFacts, TrafficEvent, TrafficReport, VideoReport,

@@ -10,7 +10,7 @@ use super::report::Gap;
 const LISTED: Duration = Duration::from_millis(50);
 /// No more gaps than this are listed: a report is one line, which readers may
 /// cut at 64 kB.
-pub(crate) const MOST_LISTED: usize = 800;
+pub const MOST_LISTED: usize = 800;
 
 /// When the payload flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod addressing;
 mod build;
 mod busy;
 mod child_setup;
+pub mod error;
 mod links;
 mod live;
 mod names;

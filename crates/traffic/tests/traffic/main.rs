@@ -14,7 +14,7 @@ mod video;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use braid_lab::traffic;
+use braid_traffic as traffic;
 use nix::sched::{CloneFlags, unshare};
 use rtnetlink::LinkUnspec;
 

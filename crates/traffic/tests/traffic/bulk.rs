@@ -1,6 +1,6 @@
 //! Bulk in every direction, by time and by size.
 
-use braid_lab::traffic::{Direction, Kind, TrafficReport, Transport};
+use braid_traffic::{Direction, Kind, TrafficReport, Transport};
 
 use super::Test;
 use super::pair::{run, spec};

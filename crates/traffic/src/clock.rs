@@ -3,8 +3,8 @@
 use braid_core::Time;
 use nix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of `CLOCK_MONOTONIC`.
-pub(crate) fn now() -> Time {
+/// Returns `CLOCK_MONOTONIC` now.
+pub fn now() -> Time {
     let t = clock_gettime(ClockId::CLOCK_MONOTONIC)
         .expect("every Linux has CLOCK_MONOTONIC and the pointer is ours");
     Time::from_nanos(t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)

@@ -1,6 +1,6 @@
 //! Request-response: every round trip recorded, contents checked.
 
-use braid_lab::traffic::{Kind, Transport};
+use braid_traffic::{Kind, Transport};
 
 use super::Test;
 use super::pair::{run, spec};

@@ -14,7 +14,7 @@ use braid_mptcp::preload;
 use super::clock;
 use super::listening;
 use super::spec::Role;
-use crate::topology::{Child, Spawn};
+use braid_netns::{Child, Spawn};
 
 /// Time between two looks at a server that does not listen yet.
 const LOOK: Duration = Duration::from_millis(10);

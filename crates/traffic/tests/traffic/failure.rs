@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use braid_core::Rate;
-use braid_lab::traffic::{Direction, Kind, TrafficEvent, Transport};
+use braid_traffic::{Direction, Kind, TrafficEvent, Transport};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

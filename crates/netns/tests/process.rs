@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use braid_lab::topology::{Namespace, RUN_VARIABLE, Spawn, Stream};
+use braid_netns::{Namespace, RUN_VARIABLE, Spawn, Stream};
 use nix::sys::signal::Signal;
 
-mod topology_common;
-use topology_common::{can_build, eventually};
+mod common;
+use common::{can_build, eventually};
 
 fn sh(script: &str) -> Spawn<'static> {
     Spawn::new("a-run", "shell", "/bin/sh").args(["-c", script])

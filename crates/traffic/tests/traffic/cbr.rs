@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use braid_core::Rate;
-use braid_lab::traffic::{Direction, Kind, TrafficReport, TrafficSpec, Transport};
+use braid_traffic::{Direction, Kind, TrafficReport, TrafficSpec, Transport};
 
 use super::Test;
 use super::middle;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use braid_core::AccessKind;
-use braid_lab::topology::{AccessPorts, AccessSpec, DeviceSpec, Namespace, Port, Topology};
+use braid_netns::{AccessPorts, AccessSpec, DeviceSpec, Namespace, Port, Topology};
 use braid_radio::emulator::PortKind;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 

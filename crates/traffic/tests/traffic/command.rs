@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use braid_lab::topology::{LineSink, Spawn};
-use braid_lab::traffic::{CommandOutcome, CommandSpec, RunningCommand};
+use braid_netns::{LineSink, Spawn};
+use braid_traffic::{CommandOutcome, CommandSpec, RunningCommand};
 
 use super::Test;
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use braid_lab::error::exit_code;
-use braid_lab::topology::{
+use braid_netns::error::exit_code;
+use braid_netns::{
     Access, Interrupt, PortChoice, Registry, Rights, Spawn, Topology, TopologySpec, acquire, limits,
 };
 use braid_radio::emulator::{EmulatorConfig, PathConfig, PortKind, Tuning};

@@ -5,10 +5,10 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::Command;
 
-use braid_lab::topology::RUN_VARIABLE;
+use braid_netns::RUN_VARIABLE;
 use nix::sys::signal::Signal;
 
-#[path = "../topology_common/mod.rs"]
+#[path = "../common/mod.rs"]
 mod common;
 mod roles;
 mod stage;

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use braid_core::Rate;
-use braid_lab::traffic::{Kind, TrafficSpec, Transport};
+use braid_traffic::{Kind, TrafficSpec, Transport};
 
 use super::Test;
 use super::middle::{self, fake_server};
