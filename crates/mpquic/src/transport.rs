@@ -18,6 +18,10 @@ const STREAM_WINDOW: u32 = 2_500_000;
 const WINDOW: u32 = 64 << 20;
 /// A path on which nothing came back for so long has ended, while there is another.
 pub(crate) const PATH_IDLE: Duration = Duration::from_secs(10);
+/// The same on the stream lane, where what waits on a path that is dead, and all
+/// acknowledgements if it is the peer's first, wait for its end: service is to be back 3 s after
+/// an outage of a second, though only one of the paths is.
+const STREAM_PATH_IDLE: Duration = Duration::from_secs(3);
 /// A session whose peer has proved nothing for so long has ended (RFC 9000 10.1).
 pub(crate) const IDLE: Duration = Duration::from_secs(30);
 /// Before a path's own is known.
@@ -62,7 +66,7 @@ pub(crate) fn config(lane: Lane, inner: Inner, shared: &Shared) -> Arc<Transport
     // On the other the peer acknowledges on its first path until that has ended.
     let path_idle = match lane {
         Lane::Datagram => IDLE,
-        Lane::Stream => PATH_IDLE,
+        Lane::Stream => STREAM_PATH_IDLE,
     };
     t.max_concurrent_multipath_paths(PATHS)
         .mtu_discovery_config(Some(mtu))

@@ -18,6 +18,8 @@ const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(5);
 /// Paths are pinged so often.
 const PING: Duration = Duration::from_secs(2);
+/// The same on the stream lane, whose paths end sooner.
+const PING_ON_STREAMS: Duration = Duration::from_secs(1);
 /// Connection ids for further paths arrive some time after the handshake.
 const NO_CIDS_YET: Duration = Duration::from_millis(5);
 
@@ -78,7 +80,7 @@ impl Connection {
 
     /// The handshake is done: the first path is validated, others may be opened.
     pub(super) fn begin_others(&mut self, now: Instant) {
-        self.ping = Some(now + PING);
+        self.ping = Some(now + self.ping_interval());
         self.establish(PathId::ZERO, now);
         for opening in &mut self.opening {
             opening.retry = Some(now);
@@ -174,6 +176,13 @@ impl Connection {
         }
     }
 
+    fn ping_interval(&self) -> Duration {
+        match self.lane {
+            Some(_) => PING,
+            None => PING_ON_STREAMS,
+        }
+    }
+
     /// A path that only receives sends nothing, as acknowledgements leave elsewhere, and
     /// would end at the other end for having been idle; what arrives on it keeps the
     /// library from pinging.
@@ -184,7 +193,7 @@ impl Connection {
         if self.ping.is_none_or(|t| t > now) {
             return;
         }
-        self.ping = Some(now + PING);
+        self.ping = Some(now + self.ping_interval());
         self.look_at_keys();
         self.settle(now);
         self.close_silent(now);

@@ -16,11 +16,12 @@ use crate::Lane;
 const SEEDS: u64 = 300;
 /// Service is back within this.
 const SOON: Duration = Duration::from_secs(3);
-/// The same on the stream lane: its data may wait for a path that is still dead to end.
-const SOON_ON_STREAMS: Duration = Duration::from_secs(12);
+/// The same on the stream lane: its data may wait for a path that is still dead to end, 3 s
+/// after it was heard of last.
+const SOON_ON_STREAMS: Duration = Duration::from_secs(4);
 /// IP bytes that the device sends on one access in a minute of an outage, at most: ten questions
-/// a second for half of it, and an attempt a second.
-const MOST_A_MINUTE: u64 = 130_000;
+/// a second for half of it, an attempt a second, and a ping a second.
+const MOST_A_MINUTE: u64 = 140_000;
 
 /// What an outage is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
