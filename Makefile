@@ -66,6 +66,7 @@ lint: setup
 	@if cargo deny fetch db >/dev/null 2>&1; then cargo deny --log-level error check advisories; \
 	else echo 'advisories: skipped, the RustSec database cannot be fetched from here'; fi
 	typos
+	@scripts/check-openings.sh
 
 # The tests build the program themselves, in the form that they need it.
 test: lint kernel guest

@@ -87,7 +87,7 @@ fn table(summary: &Summary, command: &str) -> String {
     out
 }
 
-/// Of a case; the accesses in the order of the scenario.
+/// Value of a case; the accesses in the order of the scenario.
 type Value = fn(&Case<'_>, &[String]) -> Option<String>;
 
 const COLUMNS: [(&str, Value); 10] = [
@@ -138,7 +138,7 @@ fn bulk(c: &Case<'_>) -> bool {
     c.first().traffic != "request-response"
 }
 
-/// Of every access with outages: the longest gap in them, and the median time
+/// Outages of every access that has some: the longest gap in them, and the median time
 /// from link-up until it carried data again.
 fn outages(c: &Case<'_>) -> Option<String> {
     let mut names: Vec<&str> = c.recoveries().map(|r| r.access.as_str()).collect();

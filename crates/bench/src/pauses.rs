@@ -54,7 +54,7 @@ impl<'s> Watch<'s> {
         Ok(Self(on.map(watch).collect()))
     }
 
-    /// What was seen; `stop` must have been set.
+    /// Returns the pauses that were seen; `stop` must have been set.
     pub(crate) fn join(self) -> Result<Pauses> {
         let mut all = Vec::new();
         for handle in self.0 {

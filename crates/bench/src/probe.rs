@@ -24,11 +24,11 @@ const EVERY_NS: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DelayError {
     pub(crate) probes: usize,
-    /// Of the errors as they are, so that being early counts against being late.
+    /// Mean of the errors as they are, so that being early counts against being late.
     pub(crate) mean: f64,
-    /// Of their absolute values.
+    /// Percentiles of the absolute values.
     pub(crate) absolute: Percentiles,
-    /// The same without the probes that were under way in a pause of the host.
+    /// Percentiles of the absolute values without the probes under way in a pause of the host.
     pub(crate) unpaused: Percentiles,
 }
 

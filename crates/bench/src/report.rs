@@ -1,4 +1,4 @@
-//! What was measured: on the terminal, and in the documentation.
+//! Report of what was measured: on the terminal, and in the documentation.
 
 use std::fmt::Write;
 use std::path::Path;

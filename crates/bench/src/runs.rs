@@ -41,7 +41,7 @@ pub(crate) struct Runs {
     braid: PathBuf,
     starter: Starter,
     docs: PathBuf,
-    /// Of `braid lab run`.
+    /// Flags of `braid lab run`.
     flags: Vec<String>,
     done: usize,
     /// Before the first run that was made now.
@@ -49,7 +49,7 @@ pub(crate) struct Runs {
     seen: Seen,
 }
 
-/// What all runs were made under.
+/// Conditions under which all runs were made.
 #[derive(Debug, Default)]
 struct Seen {
     started: Vec<String>,
@@ -63,7 +63,7 @@ struct Seen {
 }
 
 impl Runs {
-    /// Those of the measurement `what`, in a folder of that name.
+    /// Opens the runs of the measurement `what`, in a folder of that name.
     pub(crate) fn new(args: &RunArgs, what: &str) -> Result<Self> {
         let braid = match &args.braid {
             Some(path) => path.clone(),

@@ -94,7 +94,7 @@ async fn collect(child: Child) -> Result<(Option<i32>, String)> {
     ))
 }
 
-/// What the exit status of the lab means to us.
+/// Converts the exit status of the lab to a result.
 fn verdict(code: Option<i32>, said: &str) -> Result<()> {
     let said = said.trim();
     Err(match code {

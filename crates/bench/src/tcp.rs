@@ -10,7 +10,7 @@ use socket2::Socket;
 
 use crate::pattern::{BLOCK, Pattern, StreamCheck};
 
-/// What came of a stream.
+/// Result of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stream {
     /// Bytes received.

@@ -8,7 +8,7 @@ use braid_lab::scenario::{Overrides, Scenario, shipped};
 use braid_radio::model::RateSpec;
 use toml::{Table, Value};
 
-/// What a shipped scenario says, to be changed.
+/// Returns a shipped scenario as a table, to be changed.
 pub(crate) fn shipped_table(name: &str) -> Result<Table> {
     let found = shipped().iter().find(|s| s.name == name);
     let text = found

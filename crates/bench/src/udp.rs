@@ -20,7 +20,7 @@ pub(crate) const FULL: usize = 1500 - HEADERS;
 /// Left out of rates at the start.
 const WARM_UP_NS: u64 = 500_000_000;
 
-/// What is sent.
+/// Flood that is sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flood {
     /// IP-layer bits per second, in millions.
@@ -63,7 +63,7 @@ pub(crate) fn send(socket: &Socket, flood: Flood, stop: &AtomicBool) -> Result<u
     Ok(taken)
 }
 
-/// What arrived.
+/// Counters of what arrived.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Received {
     pub(crate) datagrams: u64,

@@ -11,7 +11,7 @@ pub(crate) struct Congestion {
 }
 
 impl Congestion {
-    /// What the kernel calls it.
+    /// Name of the congestion control in the kernel.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

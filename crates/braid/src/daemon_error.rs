@@ -1,4 +1,4 @@
-//! What a daemon's refusal, or its absence, means for a command.
+//! Meaning of a daemon's refusal, or its absence, for a command.
 
 use std::io;
 

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use tokio::runtime::{Builder, Runtime};
 
-/// What they wait on.
+/// Builds the single-threaded runtime on which a command waits for a daemon's answer.
 ///
 /// # Errors
 /// The system gives no event queue.

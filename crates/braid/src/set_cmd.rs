@@ -277,7 +277,7 @@ async fn put(client: &mut Client, name: &str, change: &AccessChange) -> Result<N
     client.put_for(&path, change).await.map_err(daemon)
 }
 
-/// What is printed of an access.
+/// Properties of an access that are printed.
 #[derive(Deserialize)]
 struct Now {
     backup: bool,

@@ -6,7 +6,7 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table as Drawn,
 };
 
-/// What a cell says, by its colour too.
+/// Meaning of a cell, shown by its colour too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,

@@ -25,7 +25,7 @@ cc = "lia"
 traffic = "bulk"
 "#;
 
-/// What a run of process `id` has registered.
+/// Congestion controls that a run of process `id` has registered.
 fn registered(id: u32) -> Vec<String> {
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let end = format!("_{id:x}");

@@ -1,4 +1,4 @@
-//! That the eBPF congestion controls are coupled: beside two TCP connections on one of two
+//! Coupling of the eBPF congestion controls: beside two TCP connections on one of two
 //! lines they move to the other one, further than uncoupled subflows do (RFC 6356, section 2,
 //! third goal). Real clock, the kernel's own scheduler; the bars are `make bench-fairness`.
 

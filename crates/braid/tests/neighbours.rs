@@ -120,7 +120,7 @@ fn lead_out(h: &Home) {
     }
 }
 
-/// What the daemon has set: its rules and routes, by their protocol.
+/// Rules and routes that the daemon has set, by their protocol.
 fn ours(h: &Home) -> String {
     let all = [
         "-4 rule",

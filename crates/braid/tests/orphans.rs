@@ -1,4 +1,4 @@
-//! What a killed daemon has pinned goes after its network namespace has gone, with the next
+//! Pins of a killed daemon go after its network namespace has gone, with the next
 //! daemon anywhere, and not before.
 #![cfg(feature = "bpf")]
 

@@ -44,7 +44,7 @@ const WRR: &str = "[scheduler]\nname = \"wrr\"\nwrr_mode = \"strict\"";
 struct Bench {
     w: World,
     t: tempfile::TempDir,
-    /// Of the proxy's namespace.
+    /// Default congestion control of the proxy's namespace before a daemon comes.
     before: String,
 }
 

@@ -49,7 +49,7 @@ impl Bench {
         place(&self.w.proxy, OWNER).is_some()
     }
 
-    /// What the proxy's subflows to the device have.
+    /// Congestion controls of the proxy's subflows to the device.
     fn in_use(&self) -> Vec<String> {
         let out = self.w.proxy.run(|| {
             let mut ss = Command::new("ss");

@@ -21,8 +21,8 @@ use daemon::Daemon;
 use traffic::{DEVICE, PROXY, runs_on, subflows};
 use world::{Ns, SERVICE6, World, device4, device6, eventually, eventually_within, service};
 
-/// What is to be replaced is replaced within 3 s, which `make bench-recovery` measures; a busy
-/// machine may take its time.
+/// Limit for what is to be replaced. It is replaced within 3 s, which `make bench-recovery`
+/// measures; a busy machine may take its time.
 const SOON: Duration = Duration::from_secs(10);
 
 struct Ends {

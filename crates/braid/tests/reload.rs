@@ -18,7 +18,7 @@ use nix::sys::signal::Signal;
 use traffic::{DEVICE, PROXY};
 use world::{SERVICE6, World, eventually, service};
 
-/// Has the daemon read this, whole: it may be reading already.
+/// Makes the daemon read `config`, whole: it may be reading already.
 fn configure(daemon: &Daemon, config: &str) {
     let new = daemon.config.with_extension("new");
     std::fs::write(&new, config).unwrap();
@@ -26,7 +26,7 @@ fn configure(daemon: &Daemon, config: &str) {
     daemon.signal(Signal::SIGHUP);
 }
 
-/// Has the daemon read this; returns what it says, with how many it read before.
+/// Makes the daemon read `config`; returns what it says. `before` counts those read before.
 fn reload(daemon: &Daemon, before: &mut usize, config: &str) -> Option<String> {
     configure(daemon, config);
     *before += 1;

@@ -108,7 +108,7 @@ fn where_mptcp_is_off_nothing_is_started() {
     assert!(e.contains("sysctl -w net.mptcp.enabled=1"), "{e}");
 }
 
-/// What the program is run for: a congestion control that the run keeps, or none.
+/// Ways to run a program: with a congestion control that the run keeps, or with none.
 /// The first has a process that waits, the other becomes the program.
 fn ways(w: &World) -> Vec<Vec<&'static str>> {
     let mut ways = vec![vec![]];

@@ -1,4 +1,4 @@
-//! What daemons meet: an end by force, other configurations, garbage.
+//! Events that daemons meet: an end by force, other configurations, garbage.
 
 #[path = "support/daemon.rs"]
 mod daemon;

@@ -1,4 +1,4 @@
-//! What is installed beside the program: systemd units, example configurations.
+//! Files installed beside the program: systemd units, example configurations.
 
 #[path = "support/daemon.rs"]
 mod daemon;
@@ -144,7 +144,7 @@ fn is_setting(line: &str) -> bool {
     rest.is_some_and(|l| l.starts_with(|c: char| c.is_ascii_lowercase()))
 }
 
-/// What is made at first use has a place, and ports below 1024 can be listened on.
+/// Units have a place for what is made at first use, and may listen on ports below 1024.
 #[test]
 fn a_service_can_keep_keys_and_forward_any_port() {
     for (name, unit) in UNITS {

@@ -249,7 +249,7 @@ fn guests(dir: &Path) -> Vec<String> {
         .collect()
 }
 
-/// What is left of runs in `dir`.
+/// Leftovers of runs in `dir`.
 fn leftovers(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir.join("braid")).unwrap().flatten();
     let names = entries.map(|e| e.file_name().to_string_lossy().into_owned());

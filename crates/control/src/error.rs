@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// What was asked of whom, and what came of it.
+/// Error of a request: what was asked of whom, and what came of it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nobody serves the socket, or it may not be used.
@@ -27,7 +27,7 @@ pub enum Error {
     Broken {
         /// The request and the socket.
         what: String,
-        /// What the HTTP library says.
+        /// Error of the HTTP library.
         source: hyper::Error,
     },
     /// The end refused the request.
@@ -45,7 +45,7 @@ pub enum Error {
     Form {
         /// The request and the socket.
         what: String,
-        /// What the JSON library says.
+        /// Error of the JSON library.
         source: serde_json::Error,
     },
     /// The path cannot stand in a request.

@@ -31,7 +31,7 @@ pub use access::{AccessAddress, AccessChange, AccessState, AccessStatus, Expecte
 pub use event::{Event, EventKind, Events, SubflowEvent};
 pub use scheduler::{Acks, Lane, SchedulerChange, WrrMode};
 
-/// Which engine an end runs.
+/// Engine that an end runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
@@ -43,7 +43,7 @@ pub enum Engine {
     Mpquic,
 }
 
-/// Which end of the accesses a process is.
+/// Role of a process: the end of the accesses that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -64,7 +64,7 @@ pub struct Status {
     pub t_ns: u64,
     /// The accesses, in the order of the configuration.
     pub accesses: Vec<AccessStatus>,
-    /// What the kernel's path manager may do; absent without MPTCP.
+    /// Limits of the kernel's path manager; absent without MPTCP.
     pub limits: Option<PathLimits>,
     /// The namespace's packet scheduler (`net.mptcp.scheduler`), if it has one.
     pub scheduler: Option<String>,
@@ -80,7 +80,7 @@ pub struct Status {
     /// if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_error: Option<String>,
-    /// What could not be done and is not needed, each in a sentence.
+    /// Steps that could not be done and are not needed, each in a sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -124,7 +124,7 @@ pub struct Connection {
     pub weights: Option<BTreeMap<String, f64>>,
 }
 
-/// What the kernel tells about an MPTCP connection as a whole.
+/// Facts that the kernel tells about an MPTCP connection as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MptcpFacts {
     /// Subflows beyond the first that exist now.
@@ -206,7 +206,7 @@ pub struct Subflow {
     pub notsent_bytes: u32,
     /// Memory queued for sending, by which the stock scheduler chooses.
     pub queued_bytes: u32,
-    /// What its send queue may hold (`sk_sndbuf`), and its receive queue
+    /// Bytes that its send queue may hold (`sk_sndbuf`), and its receive queue
     /// (`sk_rcvbuf`), overhead included.
     pub send_buffer_bytes: u32,
     /// See `send_buffer_bytes`.
@@ -260,6 +260,6 @@ pub struct Priorities(pub BTreeMap<String, Option<u16>>);
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiError {
-    /// What was attempted, on what, and what to do.
+    /// Message: what was attempted, on what, and what to do.
     pub error: String,
 }

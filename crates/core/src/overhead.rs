@@ -19,9 +19,10 @@ pub enum Transport {
     /// id and a packet number of 2 bytes (RFC 9000 17.3.1), a STREAM frame that ends the
     /// packet (type, stream, 4 bytes of offset) and the tag of the encryption (16).
     MpquicStream,
-    /// The same on the datagram lane: a DATAGRAM frame with its length, and in it what the
-    /// lane numbers a datagram with, and the head of a stream frame. As the first 16,384
-    /// datagrams of a path have it, so that it is a ceiling; later ones have 2 bytes more.
+    /// Multipath QUIC on the datagram lane: UDP, header and tag as on streams, a DATAGRAM frame
+    /// with its length, and in it what the lane numbers a datagram with, and the head of a
+    /// stream frame. As the first 16,384 datagrams of a path have it, so that it is a ceiling;
+    /// later ones have 2 bytes more.
     MpquicDatagram,
 }
 
@@ -30,9 +31,9 @@ pub enum Transport {
 const QUIC_PAYLOAD: u32 = 1452;
 /// Before and after the frames of a packet: flags, connection id, packet number, tag.
 const QUIC_PACKET: u32 = 1 + 8 + 2 + 16;
-/// Of a datagram of the lane: kind, path, sequence (2 bytes), time.
+/// Bytes before the frames of a datagram of the lane: kind, path, sequence (2 bytes), time.
 const LANE_NUMBER: u32 = 1 + 1 + 2 + 4;
-/// Of a stream frame in it: kind, channel, offset (4 bytes), length.
+/// Bytes of the head of a stream frame in it: kind, channel, offset (4 bytes), length.
 const LANE_FRAME: u32 = 1 + 1 + 4 + 2;
 
 impl Transport {

@@ -34,7 +34,7 @@ pub(super) fn check(addresses: &[IpAddr], role: Role, engine: Kind) -> Result<()
     }
 }
 
-/// What is to be done about the endpoints that are there.
+/// Steps to be taken with the endpoints that are there.
 #[derive(Debug, PartialEq, Eq)]
 struct Change {
     delete: Vec<u8>,
@@ -42,7 +42,7 @@ struct Change {
     stay: Vec<IpAddr>,
 }
 
-/// What devices are told of.
+/// Addresses that are announced to devices.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
     wanted: Vec<IpAddr>,
@@ -51,8 +51,8 @@ pub(super) struct Announced {
 }
 
 impl Announced {
-    /// Has devices told of these addresses, from now on and in connections that live, and of
-    /// no others of ours, but for those that connections are on.
+    /// Announces these addresses to devices, from now on and in connections that live, and no
+    /// others of ours, except for those that connections are on.
     pub(super) fn set(
         &mut self,
         pm: &mut PathManager,

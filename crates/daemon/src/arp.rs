@@ -1,8 +1,8 @@
-//! Has each interface that serves an access answer ARP for its own addresses alone, and ask by
-//! them. By default Linux answers on every interface for all addresses of the host: where two
-//! interfaces are in one LAN, a router sends what is for both to the one that answered first.
-//! IPv6 has no such default (a neighbour solicitation is answered by the interface that has the
-//! target, RFC 4861 7.2.3).
+//! Makes each interface that serves an access answer ARP for its own addresses alone, and send
+//! requests by them. By default Linux answers on every interface for all addresses of the host:
+//! where two interfaces are in one LAN, a router sends what is for both to the one that answered
+//! first. IPv6 has no such default (a neighbour solicitation is answered by the interface that
+//! has the target, RFC 4861 7.2.3).
 //!
 //! A socket that is bound to a device needs no route of its source address: there the strict
 //! check of source addresses (`rp_filter`, RFC 3704 2.2) would drop what arrives on all
@@ -26,7 +26,7 @@ use super::kept_file::KeptFile;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Setting {
-    /// Which addresses it answers for.
+    /// Addresses that the interface answers for.
     ArpIgnore,
     /// By which address it asks.
     ArpAnnounce,
@@ -67,7 +67,7 @@ struct Changed {
     set: u32,
 }
 
-/// What has been changed. It is given back when this is dropped.
+/// Settings of interfaces that have been changed. They are given back when this is dropped.
 #[derive(Debug)]
 pub(super) struct Arp {
     file: KeptFile,
@@ -104,8 +104,8 @@ impl Arp {
         }
     }
 
-    /// Has these interfaces set, if they are several, and others as they were. Returns those
-    /// that were set just now.
+    /// Sets up these interfaces, if they are several, and gives others back their old settings.
+    /// Returns those that were set just now.
     pub(super) fn serve(&mut self, interfaces: &BTreeSet<String>) -> BTreeSet<String> {
         let none = BTreeSet::new();
         let wanted = match interfaces.len() {

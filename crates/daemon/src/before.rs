@@ -1,4 +1,4 @@
-//! What the network namespace had before a daemon changed it: given back when the daemon
+//! State of the network namespace before a daemon changed it: given back when the daemon
 //! ends, or when the one ends that follows it after a kill.
 
 use std::path::Path;
@@ -35,7 +35,7 @@ struct Kept {
     limits: Option<(u32, u32)>,
 }
 
-/// What was there before.
+/// Settings of the network namespace before the daemon's changes.
 #[derive(Debug)]
 pub(super) struct Before {
     file: KeptFile,
@@ -44,7 +44,8 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// Of the calling thread's network namespace; what a killed daemon has kept counts.
+    /// Loads the state of the calling thread's network namespace; what a killed daemon has saved
+    /// counts.
     pub(super) fn beside(control: &Path) -> Self {
         const ABOUT: &str = "what the network namespace had before";
         let mut before = Self {
@@ -67,7 +68,7 @@ impl Before {
         before
     }
 
-    /// What `name` was, if it has been changed.
+    /// Returns the value of `name` before it was changed, if it has been.
     pub(super) fn of(&self, name: &str) -> Option<&str> {
         let found = self.sysctls.iter().find(|(n, _)| *n == name);
         found.map(|(_, before)| before.as_str())
@@ -83,7 +84,7 @@ impl Before {
         }
     }
 
-    /// The same of the path manager's limits.
+    /// Saves the path manager's limits, which are about to be changed. Only the first call counts.
     pub(super) fn remember_limits(&mut self, limits: Limits) {
         if self.limits.is_none() {
             self.limits = Some(limits);

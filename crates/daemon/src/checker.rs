@@ -27,7 +27,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// Checks that are answered at one time.
 const AT_ONCE: usize = 64;
 
-/// What was found out: the address, and whether MPTCP is removed there.
+/// Verdict of a check: the address, and whether MPTCP is removed there.
 pub(super) type Verdict = (IpAddr, bool);
 
 /// One task per address.

@@ -1,4 +1,4 @@
-//! What a daemon is told: a strict TOML file, or JSON.
+//! Configuration of a daemon: a strict TOML file, or JSON.
 
 pub(super) mod quic;
 mod raw;
@@ -49,7 +49,7 @@ pub struct Config {
     pub cc: Option<String>,
     /// Have weights by eBPF outlive a daemon that is killed.
     pub pin: bool,
-    /// What Multipath QUIC needs; only with that engine.
+    /// Settings of Multipath QUIC; only with that engine.
     pub quic: Option<quic::Quic>,
     /// At the device its accesses, at the proxy those of its peer.
     pub accesses: Vec<Access>,
@@ -60,7 +60,7 @@ pub struct Config {
 pub struct Manager {
     /// Follow interfaces and repair; else set up once and only report.
     pub recover: bool,
-    /// Which subflows to open.
+    /// Mesh of subflows to open.
     pub mesh: Mesh,
     /// How many addresses of one interface are used, 1 to 8.
     pub max_addresses_per_interface: usize,
@@ -137,7 +137,7 @@ pub struct Access {
     pub priority: Option<u16>,
     /// Its share of the traffic, above 0, where the scheduler knows weights.
     pub weight: Option<f64>,
-    /// What it is expected to carry. Set at the device, for Multipath QUIC.
+    /// Rates that it is expected to carry. Set at the device, for Multipath QUIC.
     pub expected: Expected,
 }
 
@@ -154,7 +154,7 @@ impl Config {
             .map_err(|e| DaemonError::Config(format!("{}:{e}", path.display())))
     }
 
-    /// What the path manager goes by.
+    /// Returns the settings that the path manager goes by.
     pub(super) fn settings(&self) -> Settings {
         let access = |a: &Access| {
             Some(AccessSpec {

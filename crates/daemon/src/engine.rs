@@ -1,4 +1,4 @@
-//! What an end sets up in its namespace, changes on request, and takes away again.
+//! Setup of an end in its namespace: made, changed on request, and taken away again.
 
 mod congestion;
 mod coupling;
@@ -27,7 +27,7 @@ pub(super) struct Engine {
     pm: Option<PathManager>,
     announced: Announced,
     before: Before,
-    /// What keeps the queues of subflows short.
+    /// Keeps the queues of subflows short.
     queues: Option<stock::ShortQueues>,
     /// Weighted round robin, where the kernel has none of its own.
     wrr: Option<Wrr>,
@@ -39,13 +39,13 @@ pub(super) struct Engine {
     cc: Option<(String, Congestion)>,
     /// One of a killed end's, until it is known whether it is what is asked for.
     left: Option<Pins>,
-    /// It is to outlive this process if that is killed.
+    /// Whether the weights and the congestion control outlive this process if that is killed.
     pin: bool,
-    /// What the next process is to know.
+    /// Saved state for the next process.
     kept: Kept,
-    /// That is what another process had left.
+    /// Whether that state is what another process had left.
     goes_on: bool,
-    /// What could not be done, and is not needed.
+    /// Notes on what could not be done, and is not needed.
     notes: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ impl Engine {
         }
     }
 
-    /// What a killed end had in force, once.
+    /// Returns, once, the saved state that a killed end had in force.
     pub(super) fn gone_on(&mut self) -> Option<Kept> {
         std::mem::take(&mut self.goes_on).then(|| self.kept.clone())
     }
@@ -119,14 +119,14 @@ impl Engine {
         }
     }
 
-    /// Of what a killed end left, and why.
+    /// Notes that the state of a killed end is not used, and why.
     fn note_unused(&mut self, why: &str) {
         self.note(format!(
             "what a killed daemon left is not used, connections keep what they have: {why}"
         ));
     }
 
-    /// What could not be done, and is not needed.
+    /// Returns the notes on what could not be done, and is not needed.
     pub(super) fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -182,7 +182,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Has devices told of these addresses of the proxy.
+    /// Announces these addresses of the proxy to devices.
     pub(super) fn announce(&mut self, addresses: &[IpAddr]) -> Result<(), DaemonError> {
         match &mut self.pm {
             Some(pm) if self.role == Role::Proxy => self.announced.set(pm, addresses),
@@ -219,7 +219,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Has sockets that begin afterwards keep little waiting on each subflow, if configured
+    /// Makes sockets that begin afterwards keep little waiting on each subflow, if configured
     /// and if the machine can.
     pub(super) fn shorten(&mut self, wanted: &Buffers) {
         if !wanted.short_queues || self.pm.is_none() {

@@ -1,4 +1,4 @@
-//! What happened between two looks at the kernel.
+//! Events between two looks at the kernel.
 
 use std::collections::BTreeMap;
 

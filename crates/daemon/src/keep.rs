@@ -1,5 +1,5 @@
-//! What an end goes on with that was killed: weights by eBPF, which are pinned,
-//! and a note beside them.
+//! Saved state of a killed end, with which the next one goes on: weights by eBPF, which are
+//! pinned, and a note beside them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -16,19 +16,19 @@ use super::stock::{NOTE_MAX, Pins, Wrr, notes, orphans};
 
 pub(super) use support::CONGESTION_CONTROL as DEFAULT;
 
-/// What kernels are built with.
+/// Congestion controls that kernels are built with.
 const BUILT_IN: [&str; 2] = ["cubic", "reno"];
 /// How long a congestion control may stay registered whose pins are gone.
 const GOES: Duration = Duration::from_secs(1);
 /// How often another name is tried where one is taken.
 const NAMES: u8 = 8;
-/// What is counted in a name: one digit, since names have 15 letters at most.
+/// Count of the numbers in names: one hexadecimal digit, since names have 15 letters at most.
 const NUMBERS: u8 = 16;
 
 /// Weights by access.
 pub(super) type ByName = BTreeMap<String, f64>;
 
-/// What the file says about scheduling.
+/// Scheduling as the configuration file has it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Configured {
@@ -50,14 +50,14 @@ impl Configured {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Kept {
-    /// Of all connections.
+    /// Weights of all connections, by access.
     pub(super) weights: ByName,
-    /// Of single ones, by token.
+    /// Weights of single connections, by token.
     pub(super) connections: BTreeMap<u32, ByName>,
     pub(super) configured: Configured,
 }
 
-/// What is left beside the pins.
+/// Note that is left beside the pins.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Note {
@@ -96,7 +96,7 @@ pub(super) const fn owner(role: Role) -> &'static str {
     }
 }
 
-/// That of the pins of its coupled congestion control.
+/// The place of the pins of this end's coupled congestion control, in a word.
 pub(super) const fn coupled_owner(role: Role) -> &'static str {
     match role {
         Role::Device => "upcc",
@@ -123,7 +123,7 @@ pub(super) fn sweep() {
     }
 }
 
-/// What there is to go on with, if anything.
+/// State of a killed end to go on with, if any.
 pub(super) enum Left {
     Nothing,
     /// Weights as they were.

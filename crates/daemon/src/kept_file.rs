@@ -15,17 +15,18 @@ use serde::{Deserialize, Serialize};
 /// Bytes; no daemon has as much to keep.
 const MOST: u64 = 1 << 20;
 
-/// It goes when this is dropped, unless it is to stay.
+/// File of saved state, which is removed when this is dropped, unless it is to stay.
 #[derive(Debug)]
 pub(super) struct KeptFile {
     path: PathBuf,
-    /// What does not outlive a killed daemon where the file cannot be had.
+    /// Description, for messages, of what does not outlive a killed daemon where the file cannot
+    /// be had.
     about: &'static str,
-    /// Which boot, and which network namespace in it. `None` where it cannot be told from
-    /// others: nothing is kept then.
+    /// Boot, and network namespace in it. `None` where the namespace cannot be told from others:
+    /// nothing is saved then.
     place: Option<(String, u64)>,
     stays: bool,
-    /// That it cannot be written has been said.
+    /// Whether it was reported that the file cannot be written.
     said: AtomicBool,
 }
 
@@ -38,7 +39,7 @@ struct Kept<T> {
 }
 
 impl KeptFile {
-    /// Of the calling thread's network namespace. `ending` tells it from others.
+    /// Names the file of the calling thread's network namespace. `ending` tells it from others.
     pub(super) fn beside(control: &Path, ending: &str, about: &'static str) -> Self {
         Self {
             path: with(control, ending),
@@ -49,8 +50,8 @@ impl KeptFile {
         }
     }
 
-    /// What stands in it; `None` where there is none, where it is of another place, or not
-    /// what we would have written, which is said.
+    /// Reads the saved state; `None` where there is none, where it is of another place, or not
+    /// what we would have written, which is reported.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Option<T> {
         let text = match self.text() {
             Ok(text) => text,
@@ -69,7 +70,7 @@ impl KeptFile {
         }
     }
 
-    /// Of a file of ours; one that anybody else has put there is not even waited for.
+    /// Reads a file of ours; one that anybody else has put there is not even waited for.
     fn text(&self) -> io::Result<Vec<u8>> {
         let mut open = OpenOptions::new();
         let open = open.read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK);
@@ -129,7 +130,7 @@ impl KeptFile {
         self.stays = stays;
     }
 
-    /// What is written before it takes the place of what was there.
+    /// Path of the new file, which is written before it takes the place of what was there.
     fn new_file(&self) -> PathBuf {
         with(&self.path, ".new")
     }

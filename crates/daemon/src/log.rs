@@ -36,7 +36,7 @@ impl Log {
         self.last += 1;
     }
 
-    /// Those after number `after`.
+    /// Returns the events after number `after`.
     pub(super) fn after(&self, after: u64) -> Events {
         let events: Vec<_> = self
             .events

@@ -37,10 +37,10 @@ use super::routes::Routes;
 use super::state::now;
 use super::{DaemonError, events, samples};
 
-/// What happened, and to which access.
+/// Event: the name of the access that it concerns, if any, and its kind.
 pub(super) type Happened = (Option<String>, EventKind);
 
-/// What comes in from probes and checks.
+/// Receivers of the answers to probes and of the verdicts of checks.
 pub(super) struct Heard {
     pub(super) answers: Answers,
     pub(super) verdicts: tokio::sync::mpsc::Receiver<Verdict>,
@@ -75,7 +75,7 @@ pub(super) struct Manager {
     retry: Option<Time>,
     /// The id of the endpoint that was added last.
     last_id: u8,
-    /// What was said of steps that the kernel refuses.
+    /// Reasons of rejected steps that were reported.
     said: BTreeSet<String>,
 }
 
@@ -197,7 +197,7 @@ impl Manager {
         Ok(happened)
     }
 
-    /// Which accesses are in another state than before.
+    /// Returns an event for each access that is in another state than before.
     pub(super) fn changed_since(&self, before: &[(AccessState, String)]) -> Vec<Happened> {
         let mut happened = Vec::new();
         for (i, (state, why)) in self.plan.accesses.iter().enumerate() {

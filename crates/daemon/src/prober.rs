@@ -19,10 +19,10 @@ use tokio::task::JoinHandle;
 
 use super::state::now;
 
-/// What came back: to the address that was probed, when.
+/// Response to a probe: the address that was probed, what came back, and when.
 pub(super) type Answer = (IpAddr, Back, Time);
 
-/// What may come back.
+/// Response that may come back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Back {
     /// The answer to the probe of this number.
@@ -97,7 +97,7 @@ impl Prober {
         self.tell.clone()
     }
 
-    /// Has sockets for these addresses, each with its interface, and no others.
+    /// Opens sockets for these addresses, each with its interface, and drops all others.
     pub(super) fn serve(&mut self, wanted: &BTreeMap<IpAddr, String>, to: &[IpAddr], port: u16) {
         self.sockets.retain(|a, p| {
             wanted.get(a) == Some(&p.interface) && p.to.port() == port && to.contains(&p.to.ip())

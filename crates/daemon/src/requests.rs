@@ -1,5 +1,5 @@
-//! What requests have changed of the accesses, for the daemon that follows one that was
-//! killed: in a file beside the control socket, as long as there is something to tell.
+//! Changes that requests made to the accesses, saved for the daemon that follows one that was
+//! killed: in a file beside the control socket, as long as there is something to save.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kept_file::KeptFile;
 
-/// What requests can change of an access.
+/// Settings of an access that requests can change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Changeable {
@@ -49,7 +49,7 @@ impl Requests {
         Self(KeptFile::beside(control, ".requests", ABOUT))
     }
 
-    /// Has `settings`, which are as configured, be as a killed daemon had them, if it was
+    /// Sets `settings`, which are as configured, to what a killed daemon had, if it was
     /// configured alike.
     pub(super) fn go_on(&self, settings: &mut Settings) {
         let kept = self.0.read::<Kept>();

@@ -16,7 +16,7 @@ use super::DaemonError;
 /// Packets of a table and family at most: the table, whether IPv4, bytes.
 pub(super) type Limits = BTreeMap<(u32, bool), u32>;
 
-/// Has the routes of our tables that lead out by a gateway carry these limits, and no others.
+/// Sets these limits, and no others, on the routes of our tables that lead out by a gateway.
 ///
 /// # Errors
 /// What the kernel refuses; the other routes are set all the same.

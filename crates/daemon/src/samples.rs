@@ -1,4 +1,4 @@
-//! What the sockets tell of each address.
+//! Samples from the sockets of each address.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -18,8 +18,8 @@ use braid_mptcp::manage::unheard::Subflow;
 /// established, FIN-WAIT-1, FIN-WAIT-2, CLOSE-WAIT, LAST-ACK, CLOSING.
 const LIVE: [u8; 6] = [1, 4, 5, 8, 9, 11];
 
-/// Of those, the ones in which what is outstanding tells of the path: a subflow
-/// that was given up has its end outstanding for minutes.
+/// States of `LIVE` in which what is outstanding tells of the path (established, CLOSE-WAIT):
+/// a subflow that was given up has its end outstanding for minutes.
 const OPEN: [u8; 2] = [1, 8];
 
 /// The TCP state in which a subflow waits for the answer to its SYN.
@@ -82,7 +82,7 @@ pub(super) fn handshakes(sockets: &[TcpSocket]) -> Vec<Handshake> {
         .collect()
 }
 
-/// What the subflows have received.
+/// Returns the bytes that each subflow has received, with its round-trip time.
 pub(super) fn looks(sockets: &[TcpSocket]) -> Vec<Look> {
     let subflows = sockets.iter().filter(|s| s.ulp.is_some());
     subflows

@@ -57,7 +57,7 @@ pub(super) fn listen(path: &Path) -> Result<UnixListener, DaemonError> {
     })
 }
 
-/// What the API asks of an engine.
+/// Operations of an engine that the API needs.
 pub(super) trait Api: Send + Sync + 'static {
     fn status(&self) -> impl Future<Output = Result<Status, DaemonError>> + Send;
     fn connections(&self) -> Result<Connections, DaemonError>;
@@ -115,7 +115,7 @@ pub(super) fn routes<S: Api>(state: Arc<S>) -> Router {
         .with_state(state)
 }
 
-/// What was begun is finished, though whoever asked for it has gone meanwhile.
+/// Finishes what was begun, even if the client has gone meanwhile.
 async fn to_the_end(request: Request, next: Next) -> Response {
     let done = tokio::spawn(next.run(request)).await;
     done.unwrap_or_else(|e| {
@@ -141,7 +141,7 @@ async fn events<S: Api>(
     }
 }
 
-/// What a request brings.
+/// Body of a request, JSON.
 type Body<T> = Result<Json<T>, JsonRejection>;
 
 async fn change<S: Api>(

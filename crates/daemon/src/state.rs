@@ -44,12 +44,12 @@ pub(super) struct State {
     pub(super) manager: tokio::sync::Mutex<Manager>,
     /// Told when the manager wants to be looked at.
     pub(super) wake: Notify,
-    /// It is to look at once.
+    /// Whether the manager is to look at once.
     hurried: AtomicBool,
     pub(super) engine: Mutex<Engine>,
     pub(super) accesses: Mutex<Vec<Access>>,
     pub(super) weights: Mutex<ByName>,
-    /// Those of single connections, by token.
+    /// Weights of single connections, by token.
     pub(super) own_weights: Mutex<BTreeMap<u32, ByName>>,
     /// Weights were set by a request: new addresses get them, too.
     pub(super) weighed: Mutex<bool>,
@@ -71,7 +71,7 @@ pub(super) fn now() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, nanos)
 }
 
-/// The same clock when the kernel last counted a tick (jiffy).
+/// Returns the time of `CLOCK_MONOTONIC` when the kernel last counted a tick (jiffy).
 pub(super) fn ticked() -> Time {
     let last = clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE);
     last.map_or_else(|_| Time::from_nanos(now()), |t| Time::from_nanos(nanos(t)))
@@ -82,8 +82,8 @@ fn nanos(t: TimeSpec) -> u64 {
     u64::try_from(ns).unwrap_or(0)
 }
 
-/// What a panic in another request left is still consistent: every change is made
-/// in one step.
+/// Locks, even after a panic in another request: what that left is still consistent, since
+/// every change is made in one step.
 pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }

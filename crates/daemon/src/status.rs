@@ -21,7 +21,7 @@ pub(super) struct Rates {
     moved: BTreeMap<(SocketAddr, SocketAddr), u64>,
 }
 
-/// What the subflows of one access tell together.
+/// Combined figures of the subflows of one access.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Traffic {
     subflows: u32,
@@ -146,7 +146,7 @@ impl State {
     }
 }
 
-/// What only the device knows.
+/// Fills in what only the device knows.
 fn local(status: &mut AccessStatus, i: usize, manager: &Manager) {
     let (view, plan) = (manager.view(), manager.plan());
     let Some(spec) = manager.settings().accesses.get(i) else {

@@ -1,4 +1,4 @@
-//! What eBPF adds to a stock kernel: weighted round robin ([`braid_mptcp::bpf::Wrr`]), coupled
+//! Additions of eBPF to a stock kernel: weighted round robin ([`braid_mptcp::bpf::Wrr`]), coupled
 //! congestion control ([`braid_mptcp::bpf::CoupledDefault`]) and short queues
 //! ([`braid_mptcp::bpf::bound_queues`]).
 

@@ -137,8 +137,8 @@ impl State {
         lock(&self.engine).weigh(&general, &single)
     }
 
-    /// Of accesses, as [`Rule::access`]. A proxy may have more than there are numbers, but
-    /// those of one device lie near each other.
+    /// Returns the number of each access, as [`Rule::access`]. A proxy may have more accesses than
+    /// there are numbers, but those of one device lie near each other.
     fn numbers(&self) -> BTreeMap<String, u8> {
         let accesses = lock(&self.accesses);
         let names = accesses.iter().map(|a| a.name.clone());

@@ -1,4 +1,4 @@
-//! What a run leaves behind: the rows of `summary.json`, `timeline.csv` and
+//! Results that a run leaves behind: the rows of `summary.json`, `timeline.csv` and
 //! `events.csv`. Definitions of every field: `docs/report.md`.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub struct Summary {
     pub version: String,
     /// Start of the run, RFC 3339, UTC.
     pub started: String,
-    /// What the host did to the measurement.
+    /// Disturbance of the measurement by the host.
     pub host: Host,
     /// Names of the accesses, in the order of the scenario; empty: unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -65,7 +65,7 @@ pub struct CaseResult {
     pub engine: String,
     /// Packet scheduler.
     pub scheduler: Option<String>,
-    /// What carries the data of Multipath QUIC.
+    /// Lane that carries the data of Multipath QUIC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<String>,
     /// Congestion control.
@@ -78,35 +78,34 @@ pub struct CaseResult {
     pub traffic: String,
     /// `down`, `up` or `both`: the direction(s) of the measured data.
     pub direction: String,
-    /// Which repetition, from 1.
+    /// Number of the repetition, from 1.
     pub repeat: u32,
     /// Length of the measured time (after warm-up), s.
     pub seconds: f64,
     /// Payload received in the measured time, Mbit/s.
     pub goodput_mbps: f64,
-    /// What the wire allows an engine with these headers, Mbit/s.
+    /// Ceiling of the goodput that the wire allows an engine with these headers, Mbit/s.
     pub ceiling_mbps: Option<f64>,
     /// `goodput_mbps / ceiling_mbps`.
     pub efficiency: Option<f64>,
-    /// What the links of a path plan could carry together in the measured time,
-    /// IP, Mbit/s.
+    /// Rate that the links of a path plan could carry together in the measured time, IP, Mbit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_mbps: Option<f64>,
-    /// What an ideal single path (always the best cell, no interruption) could
-    /// have carried in the measured time, IP, Mbit/s.
+    /// Rate that an ideal single path (always the best cell, no interruption) could have
+    /// carried in the measured time, IP, Mbit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ideal_mbps: Option<f64>,
-    /// The same traffic on the best single access, measured in this run, Mbit/s.
+    /// Goodput of the same traffic on the best single access, measured in this run, Mbit/s.
     pub best_single_mbps: Option<f64>,
     /// IP bytes of the data direction that left each access's link, as a fraction of all.
     pub share: BTreeMap<String, f64>,
-    /// The same, in packets.
+    /// IP packets of the data direction that left each access's link, as a fraction of all.
     pub packet_share: BTreeMap<String, f64>,
     /// Payload that each other device got in the measured time, Mbit/s, from the
     /// bytes on its links.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub others_mbps: BTreeMap<String, f64>,
-    /// What this device got of what it and the others got together, 0 to 1.
+    /// Share of this device in what it and the others got together, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_of_all: Option<f64>,
     /// One-way latency, ms: RTT/2 for request-response, receiver minus sender
@@ -212,7 +211,7 @@ pub struct MediumUse {
 pub struct TimelineRow {
     /// Name of the case.
     pub case: String,
-    /// Which repetition, from 1.
+    /// Number of the repetition, from 1.
     pub repeat: u32,
     /// End of the interval, s since the start of the case.
     pub t_s: f64,
@@ -245,12 +244,12 @@ pub struct TimelineRow {
 pub struct EventRow {
     /// Name of the case.
     pub case: String,
-    /// Which repetition, from 1.
+    /// Number of the repetition, from 1.
     pub repeat: u32,
     /// When it was applied, s since the start of the case.
     pub t_s: f64,
     /// The access, or empty.
     pub access: String,
-    /// What happened, e.g. `down`, `rate=100 Mbit/s`, `emulator: wake 3.2 ms late`.
+    /// Event in words, e.g. `down`, `rate=100 Mbit/s`, `emulator: wake 3.2 ms late`.
     pub what: String,
 }

@@ -318,7 +318,7 @@ fn check_full(e: &FilesError, file: &str) {
     }
 }
 
-/// The same on a file system that is really full; needs the right to mount.
+/// Checks whole rows on a file system that is really full; needs the right to mount.
 #[test]
 fn a_full_disk_keeps_whole_rows() {
     use nix::mount::{MsFlags, mount};

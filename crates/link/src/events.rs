@@ -1,6 +1,6 @@
-//! That something about interfaces, addresses, default routes or rules has
-//! changed (rtnetlink's multicast groups), not what: who hears of it asks anew,
-//! and so cannot be misled by what was lost.
+//! Subscription to changes of interfaces, addresses, default routes or rules (rtnetlink's
+//! multicast groups). Events say that something has changed, not what: who receives one reads
+//! the state anew, and so cannot be misled by what was lost.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -37,10 +37,10 @@ const ROUTES: [u16; 2] = [24, 25];
 const ROUTE_HEADER: usize = 12;
 // `RTA_DST`.
 const DESTINATION: u16 = 1;
-/// What the kernel keeps for us until we read; more is lost, and that is told.
+/// Bytes that the kernel keeps for us until we read; more is lost, and that is told.
 const BUFFER: usize = 256 * 1024;
 
-/// What [`RouteEvents::next`] heard of.
+/// News that [`RouteEvents::next`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// Something has changed.

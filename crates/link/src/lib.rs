@@ -12,7 +12,7 @@ mod ready;
 pub use events::{Heard, Hosts, RouteEvents};
 pub use links::{Address, Interface, Links, handle};
 
-/// What was attempted, and what went wrong.
+/// Error of an operation: what was attempted, and what went wrong.
 #[derive(Debug, thiserror::Error)]
 #[error("{attempted}: {source}")]
 pub struct Error {

@@ -21,13 +21,13 @@ pub struct Interface {
     pub name: String,
     /// Administratively up.
     pub up: bool,
-    /// It has a carrier.
+    /// Whether it has a carrier.
     pub carrier: bool,
-    /// It is a loopback.
+    /// Whether it is a loopback.
     pub loopback: bool,
-    /// It leads to one peer and needs no gateway.
+    /// Whether it leads to one peer and needs no gateway.
     pub point_to_point: bool,
-    /// What made it, as the kernel calls it (`veth`, `bridge`, `wireguard`);
+    /// Kind of what made it, as the kernel calls it (`veth`, `bridge`, `wireguard`);
     /// empty for devices.
     pub kind: String,
     /// The index of the interface that it is a part of.
@@ -45,7 +45,7 @@ pub struct Address {
     pub address: IpAddr,
     /// Length of its prefix.
     pub prefix_len: u8,
-    /// Of global scope (not link-local, not host-local).
+    /// Whether its scope is global (not link-local, not host-local).
     pub global: bool,
     /// Not usable yet, or never: tentative, a duplicate.
     pub unusable: bool,

@@ -1,4 +1,4 @@
-//! Which of an interface's addresses is to be used towards a host: source address selection
+//! Choice of the interface's address to be used towards a host: source address selection
 //! by RFC 6724, section 5, with the policy table of its section 2.1.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -26,8 +26,8 @@ pub struct Access {
     pub priority: u32,
     /// To be used only while no other can be.
     pub backup: bool,
-    /// What it is expected to carry, bits per second each way; at the device, which tells the
-    /// proxy. New paths then begin with half of that, and not with ten packets.
+    /// Rates that it is expected to carry, bits per second each way; at the device, which tells
+    /// the proxy. New paths then begin with half of that, and not with ten packets.
     pub expected: Expected,
 }
 
@@ -67,7 +67,7 @@ impl Access {
     }
 }
 
-/// What to change about an access; what is none stays.
+/// Changes to make to an access; what is none stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessChange {
     /// See [`Access::priority`].

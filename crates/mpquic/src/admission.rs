@@ -1,4 +1,4 @@
-//! Which attempts to connect are taken in, when there are many at a time.
+//! Admission of attempts to connect, when there are many at a time.
 //!
 //! Whoever forges addresses can begin any number of handshakes and finish none. Above
 //! [`RETRY_ABOVE`] of them, a peer proves that it receives at its address before anything
@@ -9,14 +9,14 @@ pub const RETRY_ABOVE: usize = 64;
 /// Handshakes under way at most.
 pub const MOST_HALF_OPEN: usize = 1024;
 
-/// What is done about an attempt.
+/// Verdict on an attempt to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// A connection begins.
     Accept,
     /// The peer is to come again with the token that it is sent; nothing is kept.
     Retry,
-    /// It is told that there is no room.
+    /// The peer is told that there is no room.
     Refuse,
 }
 

@@ -26,7 +26,7 @@ use crate::host::{Host, Options};
 const STAGGER: Duration = Duration::from_millis(250);
 /// Between two attempts on one access.
 const EVERY: Duration = Duration::from_secs(1);
-/// The same when nothing has answered for [`LONG`]: an outage that lasts costs less.
+/// Interval when nothing has answered for [`LONG`]: an outage that lasts costs less.
 const EVERY_LATER: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(15 * 60);
 /// Bursts that an attempt sends before it is answered, and later than [`EAGER`] after dialling
@@ -38,12 +38,12 @@ const EAGER: Duration = Duration::from_secs(5);
 const LISTEN: Duration = Duration::from_secs(8);
 /// After this it is told that nothing answers.
 const GIVE_UP: Duration = Duration::from_secs(30);
-/// What waits on a stream of QUIC may never be sent again after so long without any path
-/// (noq-proto 1.4): such a session is replaced, though its peer still knows it.
+/// Time without any path after which a session on streams of QUIC is replaced, though its peer
+/// still knows it: what waits on a stream may never be sent again then (noq-proto 1.4).
 const STREAMS_LAST: Duration = Duration::from_secs(5);
 /// Before it is tried again where the other end refused.
 const PAUSE: Duration = Duration::from_secs(1);
-/// What a silent session has beside four round trips to answer, when an attempt was answered.
+/// Time that a silent session has beside four round trips to answer, when an attempt was answered.
 const GRACE: Duration = Duration::from_millis(200);
 const MOST_GRACE: Duration = Duration::from_secs(1);
 
@@ -279,7 +279,7 @@ impl Dial {
         }
     }
 
-    /// What was answered takes the place of a connection that was not.
+    /// Replaces a connection that was not answered with the attempt that was.
     fn inherit(&mut self, host: &mut Host, now: Instant) {
         let Some((heir, _)) = self.heir.filter(|(_, at)| *at <= now) else {
             return;
@@ -297,7 +297,7 @@ impl Dial {
         }
     }
 
-    /// It is the connection from now on.
+    /// Makes `handle` the connection from now on.
     fn take(&mut self, host: &mut Host, handle: ConnectionHandle, now: Instant) {
         self.won = Some(handle);
         self.silent = Duration::ZERO;

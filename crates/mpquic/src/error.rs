@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! Errors, and what to do about each.
 
 use std::io;
 use std::net::SocketAddr;
@@ -39,7 +39,7 @@ pub enum Error {
     UnknownScheduler {
         /// As asked for.
         name: String,
-        /// Those there are.
+        /// Schedulers that there are.
         known: String,
     },
     /// No congestion control is called so.
@@ -47,7 +47,7 @@ pub enum Error {
     UnknownCongestionControl {
         /// As asked for.
         name: String,
-        /// Those there are.
+        /// Congestion controls that there are.
         known: String,
     },
     /// Streams of QUIC itself leave it to the library what is sent next.
@@ -58,7 +58,7 @@ pub enum Error {
     NeedsDatagramLane {
         /// The scheduler.
         name: String,
-        /// Those that can.
+        /// Schedulers that can steer the stream lane.
         others: String,
     },
     /// Weights of which none is above zero, or one is no number.
@@ -72,10 +72,10 @@ pub enum Error {
     UnknownAccess {
         /// As asked for.
         name: String,
-        /// Those there are.
+        /// Accesses that there are.
         known: String,
     },
-    /// None of the accesses can be used.
+    /// No access can be used.
     #[error("connect to {remote}: no access is up (asked for {accesses})")]
     NoAccess {
         /// Where to.
@@ -110,7 +110,7 @@ pub enum Error {
     /// A socket or a timer cannot be had.
     #[error("{attempted}: {source}")]
     Io {
-        /// What was attempted.
+        /// Action that was attempted.
         attempted: String,
         /// Why not.
         source: io::Error,

@@ -22,10 +22,10 @@ use crate::{Error, transport};
 /// Answers that wait to be sent, at most; whoever is answered so asks again.
 const MOST_ANSWERS: usize = 1024;
 
-/// What connections are made with.
+/// Options that connections are made with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What carries data.
+    /// Carrier of the data: streams of QUIC, or the datagram lane.
     pub lane: Lane,
     /// The scheduler.
     pub steering: Steering,
@@ -84,9 +84,9 @@ pub struct Host {
     quic: Endpoint,
     listening: Option<Listening>,
     connections: BTreeMap<usize, Connection>,
-    /// Those that were taken in and had not finished the handshake when it was looked.
+    /// Connections that were taken in and had not finished the handshake when it was looked.
     half_open: BTreeSet<usize>,
-    /// Whose turn it is to send.
+    /// Number of the connection that sent last: the next one has its turn.
     turn: usize,
     /// Answers that belong to no connection.
     answers: VecDeque<(Transmit, Vec<u8>)>,

@@ -60,7 +60,7 @@ pub(crate) struct Late {
     pub(crate) sent: Instant,
     /// The largest number that had been acknowledged, less its own.
     pub(crate) behind: u64,
-    /// It had been taken for lost.
+    /// Whether it had been taken for lost.
     pub(crate) spurious: bool,
 }
 

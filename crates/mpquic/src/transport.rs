@@ -18,7 +18,7 @@ const STREAM_WINDOW: u32 = 2_500_000;
 const WINDOW: u32 = 64 << 20;
 /// A path on which nothing came back for so long has ended, while there is another.
 pub(crate) const PATH_IDLE: Duration = Duration::from_secs(10);
-/// The same on the stream lane, where what waits on a path that is dead, and all
+/// Idle time of a path on the stream lane, where what waits on a path that is dead, and all
 /// acknowledgements if it is the peer's first, wait for its end: service is to be back 3 s after
 /// an outage of a second, though only one of the paths is.
 const STREAM_PATH_IDLE: Duration = Duration::from_secs(3);
@@ -28,11 +28,11 @@ pub(crate) const IDLE: Duration = Duration::from_secs(30);
 pub(crate) const INITIAL_RTT: Duration = Duration::from_millis(100);
 /// Datagrams of the lane that wait in QUIC: one burst, with room to spare.
 pub(crate) const DATAGRAM_BUFFER: usize = 128 << 10;
-/// Those that have arrived and wait for the lane, which takes them at once.
+/// Bytes of datagrams that have arrived and wait for the lane, which takes them at once.
 const DATAGRAMS_RECEIVED: usize = 4 << 20;
 /// UDP payload of a full packet over IPv4 or IPv6 at an MTU of 1500.
 pub(crate) const PAYLOAD: u16 = 1452;
-/// The same of one that every path of QUIC carries (RFC 9000 14).
+/// UDP payload of a packet that every path of QUIC carries (RFC 9000 14).
 const LEAST_PAYLOAD: u16 = 1200;
 /// How exactly a path's is searched for between the two.
 const MTU_STEP: u16 = 16;

@@ -17,13 +17,14 @@ pub type Sizes = [u32; 3];
 /// gets to the end of, which stock kernels compute wrongly: from the first byte on it is
 /// more than the send buffers of three subflows together ([`TCP_WMEM`]).
 pub const TCP_RMEM: Sizes = [4096, 64 << 20, 64 << 20];
-/// The same on Braid's kernel, whose senders know the window: it may open by and by.
+/// Receive buffers on Braid's kernel, whose senders know the window: it may open by and by.
 const REPAIRED_TCP_RMEM: Sizes = [4096, 4 << 20, 64 << 20];
 /// Send buffers, of each subflow; the kernel starts them at 16 kB.
 pub const TCP_WMEM: Sizes = [4096, 4 << 20, 8 << 20];
 
-/// What one receive buffer may begin with, of all memory: a peer can fill it while nobody
-/// reads, and the kernel's own bound of what all of TCP holds is a tenth or so.
+/// Divisor of all memory that gives the maximum initial size of one receive buffer: a peer can
+/// fill it while nobody reads, and the kernel's own bound of what all of TCP holds is a tenth
+/// or so.
 const OF_MEMORY: u64 = 64;
 
 /// The receive buffers that the kernel that runs here is to have: [`TCP_RMEM`], but that they
@@ -35,7 +36,7 @@ pub fn to_receive() -> Sizes {
     }
 }
 
-/// Of this machine, bytes; `None` where it does not tell.
+/// Returns the memory of this machine, bytes; `None` where it does not tell.
 fn memory() -> Option<u64> {
     let told = nix::sys::sysinfo::sysinfo().ok()?;
     Some(told.ram_total())
@@ -49,7 +50,7 @@ fn affordable(memory: Option<u64>) -> Sizes {
     [least, initial.max(REPAIRED_TCP_RMEM[1]), greatest]
 }
 
-/// What the stock scheduler gives to a subflow at a time, bytes.
+/// Burst that the stock scheduler gives to a subflow at a time, bytes.
 const BURST: f64 = 65_536.0;
 /// The kernel counts about twice what is in a buffer: its own structures, too.
 const COUNTED: f64 = 2.0;

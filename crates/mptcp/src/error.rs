@@ -2,13 +2,13 @@
 
 use std::io;
 
-/// What was attempted, what went wrong, and what can be done.
+/// Failure of this crate: what was attempted, what went wrong, and what can be done.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel refused a netlink request.
     #[error("{attempted}: {source}{}", kernel.as_deref().map(|k| format!(" (the kernel says: {k})")).unwrap_or_default())]
     Netlink {
-        /// What was asked for.
+        /// Request that failed, in words.
         attempted: String,
         /// The kernel's own words (extended acknowledgement), if it had any.
         kernel: Option<String>,
@@ -18,7 +18,7 @@ pub enum Error {
     /// A system call or a file failed.
     #[error("{attempted}: {source}")]
     Io {
-        /// What was asked for.
+        /// Attempt that failed, in words.
         attempted: String,
         /// The error number.
         source: io::Error,
@@ -26,23 +26,23 @@ pub enum Error {
     /// The kernel's answer was not what its documentation says.
     #[error("{attempted}: cannot read the kernel's answer: {what}")]
     Answer {
-        /// What was asked for.
+        /// Request, in words.
         attempted: String,
-        /// What is wrong with the answer.
+        /// Fault found in the answer.
         what: String,
     },
-    /// What another process has left, or holds, cannot be used.
+    /// Saved state of another process, or state that it holds, cannot be used.
     #[error("{attempted}: {what}")]
     Left {
-        /// What was attempted, on what.
+        /// Attempt in words, and its object.
         attempted: String,
-        /// What is in the way.
+        /// Reason why it cannot be used.
         what: String,
     },
     /// The machine lacks something; exit status 3.
     #[error("{what}; {remedy}")]
     Lacking {
-        /// What is missing.
+        /// Description of what is missing.
         what: String,
         /// The exact line that installs or enables it.
         remedy: String,
@@ -55,7 +55,7 @@ pub enum Error {
     CongestionControl {
         /// The one asked for.
         asked: String,
-        /// Those that exist, separated by commas.
+        /// Congestion controls that exist, separated by commas.
         available: String,
         /// The module that has it, where this machine has one.
         module: Option<String>,

@@ -1,4 +1,4 @@
-//! What the kernel tells of MPTCP connections as it happens
+//! Events of MPTCP connections, as the kernel reports them
 //! (`mptcp_pm_events`, `enum mptcp_event_type` of `linux/mptcp_pm.h`).
 //!
 //! There is no event for a path that falls silent, and `SUB_PRIORITY` tells only
@@ -33,7 +33,7 @@ const ERROR: u16 = 12;
 const IF_IDX: u16 = 15;
 const SERVER_SIDE: u16 = 18;
 
-/// What happened.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A connection began.
@@ -81,7 +81,7 @@ impl EventKind {
 /// One event; what the kernel did not tell is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What happened.
+    /// Kind of the event.
     pub kind: EventKind,
     /// The connection's local token.
     pub token: Option<u32>,
@@ -159,7 +159,7 @@ pub struct EventSocket {
     buffer: Vec<u8>,
 }
 
-/// What [`EventSocket::read`] found.
+/// Result of [`EventSocket::read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Batch {
     /// Events, oldest first.
@@ -222,7 +222,7 @@ impl EventSocket {
     }
 }
 
-/// The same for tokio: waits without blocking the thread.
+/// Event socket for tokio: waits without blocking the thread.
 #[derive(Debug)]
 pub struct AsyncEvents(AsyncFd<EventSocket>);
 

@@ -52,7 +52,7 @@ impl Counters {
         )
     }
 
-    /// Those that are not zero, by name.
+    /// Returns the counters that are not zero, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0
             .iter()

@@ -100,7 +100,7 @@ pub fn tcp_info<S: AsFd>(socket: &S) -> Result<TcpInfo> {
     Ok(TcpInfo::parse(&raw[..n.min(raw.len())]))
 }
 
-/// What a connection really speaks.
+/// Protocol that a connection really speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnTheWire {
     /// MPTCP.
@@ -145,7 +145,7 @@ pub struct SubflowInfo {
     pub tcp: TcpInfo,
 }
 
-/// What `MPTCP_FULL_INFO` (Linux 6.6) tells of a connection.
+/// State of a connection from `MPTCP_FULL_INFO` (Linux 6.6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullInfo {
     /// The connection as a whole.
@@ -239,7 +239,7 @@ pub fn listen(
     Ok(socket.into())
 }
 
-/// Has datagrams of a socket go out whole or not at all, up to the interface's MTU: neither
+/// Sets a socket to send its datagrams whole or not at all, up to the interface's MTU: neither
 /// this end nor a router cuts them, and what the kernel knows of the path's MTU does not count
 /// (`IP_PMTUDISC_PROBE`, as RFC 8899 4.5 wants it of probes).
 ///

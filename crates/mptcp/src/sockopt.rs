@@ -100,7 +100,7 @@ struct FullInfo {
     mptcp_info: [u8; MPTCP_INFO_LEN],
 }
 
-/// What `MPTCP_FULL_INFO` told, each part as long as the kernel made it.
+/// Raw answer of `MPTCP_FULL_INFO`, each part as long as the kernel made it.
 pub(crate) struct RawFullInfo {
     /// `struct mptcp_info`.
     pub(crate) mptcp: Vec<u8>,

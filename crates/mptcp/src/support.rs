@@ -1,4 +1,4 @@
-//! What the kernel offers for MPTCP, and what to do where it does not.
+//! MPTCP features of the kernel, and what to do where it lacks them.
 //!
 //! `net.mptcp.*` belongs to a network namespace; these functions read and write
 //! that of the calling thread.
@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::sockopt;
 
-/// What this kernel offers in the calling thread's network namespace.
+/// Features of this kernel in the calling thread's network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Support {
     /// The kernel's release, such as `6.18.44`.

@@ -22,7 +22,7 @@ fn u64_at(b: &[u8], offset: usize) -> u64 {
     u64::from_ne_bytes(at(b, offset))
 }
 
-/// What `TCP_INFO` tells of a connection or a subflow (`linux/tcp.h`).
+/// State of a connection or a subflow from `TCP_INFO` (`linux/tcp.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// TCP state as the kernel numbers it: 1 is established.
@@ -117,7 +117,7 @@ impl TcpInfo {
     }
 }
 
-/// What `MPTCP_INFO` tells of a connection (`linux/mptcp.h`).
+/// State of a connection from `MPTCP_INFO` (`linux/mptcp.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MptcpInfo {
     /// Subflows beyond the first.

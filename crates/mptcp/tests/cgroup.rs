@@ -1,4 +1,4 @@
-//! What holds for a cgroup: the sockets made in it, and no others.
+//! Settings of a cgroup: they hold for the sockets made in it, and no others.
 //!
 //! One test, because a process is in one group as a whole.
 #![cfg(feature = "bpf")]
@@ -50,7 +50,7 @@ fn what_is_in_the_group_has_it_and_what_is_not_has_not() {
     assert!(!path.exists(), "{} is left behind", path.display());
 }
 
-/// What a process left that was killed is removed by the next one; that of a
+/// Checks that the cgroup of a killed process is removed by the next one, and that of a
 /// living one is not.
 fn killed_runs_leave_nothing(group: &Made) {
     let mut dead = std::process::Command::new("true").spawn().unwrap();

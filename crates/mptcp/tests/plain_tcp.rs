@@ -9,7 +9,7 @@ use braid_mptcp::diag::Diag;
 use braid_mptcp::{socket, support};
 use world::{World, ask, fetch, service};
 
-/// What the namespace had, and what plain TCP is to have.
+/// Congestion control that the namespace had, and that plain TCP is to have.
 const BEFORE: &str = "reno";
 
 fn keeps_what_it_had(w: &World, port: u16, name: &str) {

@@ -16,7 +16,7 @@ print(s.getsockopt(socket.SOL_SOCKET, 38))
 s.sendall(bytes(8))
 ";
 
-/// What the program prints, started with the library in the device's namespace.
+/// Returns what the program prints, started with the library in the device's namespace.
 fn protocol(w: &World) -> Option<String> {
     let listener = w
         .proxy

@@ -41,7 +41,7 @@ fn most_waiting(w: &World, stream: &mut TcpStream) -> u32 {
     most
 }
 
-/// The same of a connection of its own.
+/// Returns the maximum that waits on one subflow of a connection of its own.
 fn most_waiting_anew(w: &World, port: u16) -> u32 {
     let (mut stream, server) = connected(w, port, "reno");
     let most = most_waiting(w, &mut stream);

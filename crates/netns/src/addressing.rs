@@ -1,4 +1,4 @@
-//! Which address goes where: pure arithmetic on a prefix.
+//! Assignment of addresses in a topology: pure arithmetic on a prefix.
 //!
 //! The prefix is cut into equal blocks. Block 0 holds the proxy's service
 //! address (its first host), block `k` the link of access number `k`, counted
@@ -74,7 +74,7 @@ pub(super) fn numbered(first: IpAddr, prefix_len: u8, n: u32) -> IpAddr {
 /// Every address of a topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressPlan {
-    /// What the addresses are taken from.
+    /// Range that the addresses are taken from.
     pub prefix: IpNet,
     /// Where the proxy listens: an address of no access.
     pub service: IpAddr,

@@ -92,7 +92,7 @@ pub struct Topology {
     pub proxy: Namespace,
     /// The devices, in the order of the specification.
     pub devices: Vec<Device>,
-    /// What is not as asked: kernel settings not taken, a range that moved, ...
+    /// Differences from what was asked for: kernel settings not taken, a range that moved, ...
     pub notes: Vec<String>,
     /// Holds the far ends of veth pairs.
     pub(super) radio: Option<Namespace>,

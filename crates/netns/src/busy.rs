@@ -1,4 +1,4 @@
-//! Which address range a topology takes, given what the host routes.
+//! Choice of the address range that a topology takes, given what the host routes.
 //!
 //! The namespaces are isolated, so an overlap breaks nothing inside. But a
 //! user's command in a lab would reach the lab where it meant the host's

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nix::unistd::Pid;
 
-/// What a child does between `fork` and `exec`. Everything is a plain system
+/// Steps of a child between `fork` and `exec`. Everything is a plain system
 /// call: other threads of the parent may have held locks when it forked.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {

@@ -5,7 +5,7 @@ use std::fmt;
 /// Something the machine lacks, and the line that installs or enables it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What was attempted, and why it cannot be had.
+    /// Attempt that was made, and why it cannot succeed.
     pub what: String,
     /// The exact line to run, or the thing to do.
     pub fix: String,

@@ -14,9 +14,9 @@ use crate::error::LabError;
 /// The two ports of an access, for the emulator.
 #[derive(Debug)]
 pub struct AccessPorts {
-    /// What the device sends comes out here.
+    /// Port where the packets that the device sends come out.
     pub device: Port,
-    /// What the proxy sends comes out here.
+    /// Port where the packets that the proxy sends come out.
     pub proxy: Port,
 }
 

@@ -29,8 +29,8 @@ impl Names {
         name
     }
 
-    /// The same for an interface named after a device and one of its accesses:
-    /// what is too long is cut off both, the access keeping more.
+    /// Returns a new name for an interface named after a device and one of its
+    /// accesses: what is too long is cut off both, the access keeping more.
     pub(super) fn give_pair(&mut self, device: &str, access: &str) -> String {
         let (device, access) = (clean(device), clean(access));
         let access = cut(&access, 9.max(LONGEST.saturating_sub(device.len() + 1)));

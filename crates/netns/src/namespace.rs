@@ -38,7 +38,7 @@ impl Namespace {
         })
     }
 
-    /// What the namespace is called in messages.
+    /// Returns the name of the namespace in messages.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -39,8 +39,8 @@ async fn ask(
     request.await.map_err(to_io).with_context(what)
 }
 
-/// The same for a request that may already have been granted: what is to be
-/// added is there, or what is to be removed is not.
+/// Awaits a request that may already have been granted: what is to be added is
+/// there, or what is to be removed is not. On failure, says what was attempted.
 async fn ask_once(
     request: impl Future<Output = Result<(), rtnetlink::Error>>,
     what: impl Fn() -> String,

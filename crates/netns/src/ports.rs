@@ -13,13 +13,13 @@ use crate::error::LabError;
 /// One end of an access's link, for the emulator.
 #[derive(Debug)]
 pub struct Port {
-    /// What the descriptor is, and so how packets are framed on it.
+    /// Kind of the descriptor, and so how packets are framed on it.
     pub kind: PortKind,
     fd: OwnedFd,
 }
 
 impl Port {
-    /// What to tell an emulator that inherits this port.
+    /// Returns the configuration for an emulator that inherits this port.
     pub fn config(&self) -> PortConfig {
         PortConfig {
             fd: self.fd.as_raw_fd(),

@@ -31,7 +31,7 @@ const TAIL_LINES: usize = 20;
 /// A line longer than this is cut, bytes.
 const LONGEST_LINE: u64 = 64 * 1024;
 
-/// Which of a child's outputs a line came from.
+/// Output of a child that a line came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -210,7 +210,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// What it is called in messages.
+    /// Returns the name of the child in messages.
     pub fn name(&self) -> &str {
         &self.name
     }

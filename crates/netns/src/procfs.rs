@@ -1,4 +1,4 @@
-//! What `/proc` says about processes.
+//! Facts about processes, from `/proc`.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Which runs there are on this machine, so that one that died without
+//! Registry of the runs on this machine, so that one that died without
 //! cleaning up can be told from one that lives.
 //!
 //! Every run has a file `<id>.json` that names its owner, and a private

@@ -37,9 +37,9 @@ const LOCKED_MEMORY: u64 = 256 << 20;
 /// Where the rights of this process come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rights {
-    /// It has them.
+    /// Rights of the process as it is.
     Direct,
-    /// It is root in a user namespace of its own.
+    /// Rights of root in a user namespace of the process's own.
     UserNamespace,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn real_uid() -> u32 {
     outside.unwrap_or_else(|| getuid().as_raw())
 }
 
-/// What cannot be done here, what is done instead, and what would enable it.
+/// Lists what cannot be done here, what is done instead, and what would enable it.
 pub fn limits() -> Result<Vec<Missing>, LabError> {
     let direct = current() == Rights::Direct;
     let capabilities = effective().map_err(anyhow::Error::from)?;
@@ -127,7 +127,7 @@ pub fn limits() -> Result<Vec<Missing>, LabError> {
     Ok(limits)
 }
 
-/// What `unshare --user --map-root-user` does. Returns only if it fails.
+/// Enters a user namespace as `unshare --user --map-root-user` does. Returns only if it fails.
 fn enter_user_namespace() -> Result<Infallible> {
     let (uid, gid) = (getuid(), getgid());
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|e| explain_user_namespace(e, &Settings::read()))?;

@@ -1,4 +1,4 @@
-//! What a topology is to be.
+//! Specification of a topology.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use super::addressing::Family;
 use crate::error::LabError;
 
-/// Which kind of port joins an access to the emulator.
+/// Kind of port that joins an access to the emulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortChoice {
     /// TUN where it can be opened, else veth and packet sockets.
@@ -21,7 +21,7 @@ pub enum PortChoice {
     Packet,
 }
 
-/// What to build.
+/// Topology to build.
 #[derive(Clone, Debug)]
 pub struct TopologySpec {
     /// The run that it belongs to, for messages.

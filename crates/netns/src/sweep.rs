@@ -21,14 +21,14 @@ use crate::error::LabError;
 /// How long killed processes may take to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a sweep did.
+/// Result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// The runs whose owner was dead, and which are gone now.
     pub runs: Vec<String>,
     /// The processes that they had left, and that were killed.
     pub killed: Vec<i32>,
-    /// What could not be cleaned up, or not be read.
+    /// Notes on what could not be cleaned up, or not be read.
     pub notes: Vec<String>,
 }
 

@@ -13,7 +13,7 @@ pub(super) fn has_ipv6() -> bool {
     Path::new("/proc/sys/net/ipv6/conf").exists()
 }
 
-/// What every namespace of a lab is set to before it has interfaces.
+/// Returns the settings that every namespace of a lab gets before it has interfaces.
 ///
 /// `tcp_rmem` and `tcp_wmem`: least, initial and greatest buffer, bytes.
 pub(super) fn base(family: Family, tcp_rmem: [u32; 3], tcp_wmem: [u32; 3]) -> Vec<Setting> {

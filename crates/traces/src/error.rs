@@ -1,5 +1,5 @@
-//! What is wrong with a trace: errors that refuse it, and problems in the data
-//! that are handled by a stated rule and reported.
+//! Errors that refuse a trace, and problems in the data that are handled by a stated rule
+//! and reported.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use thiserror::Error;
 pub struct LineError {
     /// Line from 1; `None` when it concerns the file as a whole.
     pub line: Option<u64>,
-    /// What is wrong and what was expected.
+    /// Description of what is wrong and what was expected.
     pub msg: String,
 }
 
@@ -32,7 +32,7 @@ impl LineError {
         }
     }
 
-    /// The same error, saying which file it is about.
+    /// Adds the file that the error is about.
     pub fn in_file(self, path: &Path) -> TraceError {
         TraceError {
             path: path.to_owned(),
@@ -49,7 +49,7 @@ pub struct TraceError {
     pub path: PathBuf,
     /// Line from 1; `None` when it concerns the file as a whole.
     pub line: Option<u64>,
-    /// What is wrong and what was expected.
+    /// Description of what is wrong and what was expected.
     pub msg: String,
 }
 

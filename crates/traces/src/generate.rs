@@ -203,7 +203,7 @@ struct Coverage {
     weight: f64,
 }
 
-/// Which coverage there is, and for how long yet.
+/// Current coverage, and how much longer it lasts.
 struct Chain {
     at: usize,
     left_s: f64,

@@ -56,7 +56,7 @@ pub struct Trace {
     pub capacity: Capacity,
     /// Flaws found in the data, each handled by the rule of its kind.
     pub problems: Vec<Problem>,
-    /// What else there is to say about the file, a sentence each.
+    /// Further remarks about the file, a sentence each.
     pub notes: Vec<String>,
 }
 

@@ -10,7 +10,7 @@ use super::{Capacity, Column, MAX_RATE, MAX_SAMPLES, MAX_SPAN};
 /// A forward step of more than this many typical ones is a clock jump.
 const JUMP_STEPS: i64 = 30;
 
-/// What to do with samples that do not ascend in time.
+/// Treatment of samples that do not ascend in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
     /// Refuse them: the file is made, not recorded.

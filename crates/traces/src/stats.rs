@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::error::LineError;
 use super::{Capacity, Format, Problem, Trace};
 
-/// What counts when a trace is described.
+/// Outage limits and window by which a trace is described.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// An outage is a rate at or below this.
@@ -56,7 +56,7 @@ pub struct Summary {
     pub columns: Vec<ColumnSummary>,
     /// Flaws of the data.
     pub problems: Vec<Problem>,
-    /// What else there is to say.
+    /// Further remarks.
     pub notes: Vec<String>,
 }
 

@@ -42,7 +42,7 @@ struct Tx {
     in_window: bool,
     sent: u64,
     max_late: Duration,
-    /// What the kernel said last when it took no datagram.
+    /// Count of the times when the kernel took no datagram, and what it said last.
     refused: Option<(u64, io::Error)>,
 }
 

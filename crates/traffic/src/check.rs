@@ -1,4 +1,4 @@
-//! What of a specification its types do not make sure of.
+//! Checks of a specification for what its types do not make sure of.
 
 use braid_core::Rate;
 

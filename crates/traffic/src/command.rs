@@ -55,7 +55,7 @@ pub struct CommandOutcome {
     pub status: Option<i32>,
     /// CPU time of both programs and the children they waited for, s.
     pub cpu_seconds: f64,
-    /// What went wrong, in words; being stopped at the limit is not wrong.
+    /// Problem, in words; being stopped at the limit is none.
     pub problem: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong with traffic.
+//! Errors of traffic.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,11 +19,11 @@ pub enum TrafficError {
     /// A system call failed.
     #[error("cannot {attempt}: {source}{advice}")]
     Io {
-        /// What was attempted, and on what.
+        /// Attempt that was made, and on what.
         attempt: String,
-        /// What the kernel said.
+        /// Error from the kernel.
         source: io::Error,
-        /// What to check, with a leading separator; may be empty.
+        /// Advice on what to check, with a leading separator; may be empty.
         advice: &'static str,
     },
     /// The kernel refused something of MPTCP or TCP.

@@ -1,4 +1,4 @@
-//! What the kernel says of a connection, kept beyond its end.
+//! Facts that the kernel states of a connection, saved beyond its end.
 
 use std::collections::BTreeMap;
 

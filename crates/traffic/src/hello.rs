@@ -18,7 +18,7 @@ use super::socket::Conn;
 pub(crate) const HELLO_BYTES: usize = 24;
 const MAGIC: u64 = u64::from_le_bytes(*b"braidT1\n");
 
-/// What an end says.
+/// First message of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     /// [`super::TrafficSpec::digest`].

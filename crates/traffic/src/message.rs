@@ -140,7 +140,7 @@ impl Codec {
     }
 }
 
-/// Which messages have come.
+/// Record of the messages that have come.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     /// A bit per message.

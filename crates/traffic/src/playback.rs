@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use braid_core::Time;
 
-/// What plays.
+/// State of the player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Has never played.
+    /// Not played yet.
     Starting,
     Playing,
     /// Ran dry at this time.

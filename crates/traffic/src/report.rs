@@ -1,4 +1,4 @@
-//! What one end of the traffic tells its parent: JSON lines on standard output.
+//! Events that one end of the traffic writes for its parent: JSON lines on standard output.
 
 use std::net::SocketAddr;
 
@@ -40,10 +40,10 @@ pub enum TrafficEvent {
     Report(Box<TrafficReport>),
 }
 
-/// What one end measured.
+/// Measurements of one end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrafficReport {
-    /// Which end.
+    /// Role of the end.
     pub side: Role,
     /// `bulk`, `request-response`, `cbr` or `video`.
     pub kind: String,
@@ -94,9 +94,9 @@ pub struct TrafficReport {
     pub video: Option<VideoReport>,
     /// CPU time of this process (user and system) from start to end, s.
     pub cpu_seconds: f64,
-    /// What the kernel says of the connection.
+    /// Facts that the kernel states of the connection.
     pub facts: Option<SocketFacts>,
-    /// What went wrong, in words; empty when all is well.
+    /// Errors, in words; empty when all is well.
     pub errors: Vec<String>,
 }
 
@@ -194,8 +194,8 @@ pub struct Segment {
     pub buffer_s: f64,
 }
 
-/// What the kernel says of a connection at its end (at the last 100 ms tick,
-/// where the connection was closed by then).
+/// Facts that the kernel states of a connection at its end (at the last 100 ms
+/// tick, where the connection was closed by then).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SocketFacts {
     /// Congestion control in use.

@@ -1,4 +1,4 @@
-//! What every kind of traffic needs while it runs: waiting with an end in
+//! Common needs of every kind of traffic while it runs: waiting with an end in
 //! sight, samples, counts, and the report that comes of them.
 
 use std::os::fd::{AsFd, BorrowedFd};

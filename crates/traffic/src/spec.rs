@@ -1,4 +1,4 @@
-//! What one end of the traffic is told to do.
+//! Specification of one end of the traffic.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub const MESSAGE_MAX_BYTES: u32 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSpec {
-    /// Which end this is. The client runs on the device, the server at the proxy.
+    /// Role of this end. The client runs on the device, the server at the proxy.
     pub role: Role,
     /// Where the server listens (port 0: any free one, told in the event
     /// `ready`), or where the client connects to.
@@ -34,10 +34,10 @@ pub struct TrafficSpec {
     /// Congestion control of this end's socket; `None`: the system's default.
     #[serde(default)]
     pub cc: Option<String>,
-    /// What is sent.
+    /// Kind of traffic that is sent.
     pub traffic: Kind,
-    /// Who sends. Request-response goes both ways whatever is said here; video
-    /// is always down.
+    /// Direction of the payload. Request-response goes both ways whatever is set
+    /// here; video is always down.
     #[serde(default)]
     pub direction: Direction,
     /// When the payload starts, ns of `CLOCK_MONOTONIC`. The server's value
@@ -81,7 +81,7 @@ fn default_grace() -> Duration {
     Duration::from_secs(2)
 }
 
-/// Which end.
+/// Role of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -117,7 +117,7 @@ pub enum Direction {
     Both,
 }
 
-/// What is sent.
+/// Kind of traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Kind {

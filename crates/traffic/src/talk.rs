@@ -25,7 +25,7 @@ pub(crate) struct Talk {
 /// Whether an exchange came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
-    /// It did.
+    /// Everything was exchanged.
     All,
     /// The time was over.
     Late,

@@ -45,7 +45,7 @@ pub struct Sample {
     pub bytes_sent: u64,
 }
 
-/// What a traffic process has said so far, and waiting for what it will say.
+/// Record of what a traffic process has said, and waiting for what it will say.
 #[derive(Debug)]
 pub struct Watch {
     from: Receiver<std::result::Result<TrafficEvent, String>>,

@@ -1,4 +1,4 @@
-//! What downloads have to come to.
+//! Bars of downloads.
 
 use super::set::{EXPECTING, PLAIN, Set, Sum};
 use crate::report::Report;
@@ -66,7 +66,8 @@ mod tests {
 
     use super::*;
 
-    /// Of 100 Mbit/s on all paths, with one ideal path, two, three and four.
+    /// Returns whether all bars are met with 100 Mbit/s on all paths, and these goodputs of one
+    /// ideal path, two, three and four.
     fn met(goodputs: [f64; 4], intact: bool, completion_s: Option<f64>) -> bool {
         let case = |(interfaces, goodput_mbps)| CaseResult {
             name: format!("{interfaces}: {EXPECTING}"),

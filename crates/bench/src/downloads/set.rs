@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 
 /// The engine that is judged, and what its remedies are taken from.
 pub(super) const PLAIN: &str = "MP-QUIC cubic";
-/// The same with all that a device can tell.
+/// Name of that engine with all that a device can tell.
 pub(super) const EXPECTING: &str = "MP-QUIC cubic, expecting";
 
 /// Engines as they come first, then interfaces; each run of theirs.
@@ -27,9 +27,9 @@ pub(super) struct Sum {
     pub(super) goodput: Option<f64>,
     /// Seconds, of those that are complete.
     pub(super) completion: Option<f64>,
-    /// Of the ideal single path, Mbit/s.
+    /// Rate of the ideal single path, Mbit/s.
     pub(super) ideal: Option<f64>,
-    /// Of all paths, Mbit/s.
+    /// Capacity of all paths, Mbit/s.
     pub(super) capacity: Option<f64>,
     pub(super) of_ideal: Option<f64>,
     pub(super) of_capacity: Option<f64>,

@@ -23,7 +23,7 @@ const WARMUP: Duration = Duration::from_secs(1);
 /// After the sender's last byte, or for the handshake.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What one path carried.
+/// Result of a measurement of one path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bare {
     /// Payload after the warm-up, Mbit/s.

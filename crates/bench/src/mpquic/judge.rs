@@ -1,4 +1,4 @@
-//! What the runs of Multipath QUIC came to, against its bars.
+//! Judgement of the runs of Multipath QUIC against its bars.
 
 mod latency;
 mod one_path;
@@ -18,7 +18,7 @@ use crate::mptcp::weights_plan::{capacities, named};
 use crate::report::{Comparison, Report};
 pub(super) use outages::SORTS;
 
-/// Of what strict weights allow, %.
+/// Minimum part of what strict weights allow, %.
 const OF_BOUND: f64 = 95.0;
 
 /// The cases of each part.
@@ -175,7 +175,7 @@ impl Measured {
         }
     }
 
-    /// What holds for all runs.
+    /// Adds the bar that holds for all runs.
     fn whole(&self, report: &mut Report) {
         let parts = [&self.single, &self.real, &self.shares, &self.walk];
         let named = self.pairs.iter().map(|(_, c)| c);

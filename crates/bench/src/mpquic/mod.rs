@@ -38,7 +38,7 @@ const PARTS: [&str; 7] = [
 const FULL: u32 = 5;
 /// How long one path without the lab is measured.
 const BARE: Duration = Duration::from_secs(5);
-/// Of rates, on the virtual clock: a guest carries no more in bearable time.
+/// Flags of scaled rates on the virtual clock: a guest carries no more in bearable time.
 const SCALED: [&str; 4] = ["--clock", "virtual", "--scale", "0.3"];
 const VIRTUAL: [&str; 2] = ["--clock", "virtual"];
 

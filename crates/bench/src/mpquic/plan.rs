@@ -1,4 +1,4 @@
-//! Which runs Multipath QUIC is measured by.
+//! Runs by which Multipath QUIC is measured.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(super) const LANES: [&str; 2] = ["stream", "datagram"];
 pub(super) const RATIOS: [[f64; 3]; 3] = [[1.0, 1.0, 1.0], [7.0, 2.0, 1.0], [30.0, 100.0, 1.0]];
 /// The pair that is compared with what others publish.
 pub(super) const PUBLISHED: &str = "300/10 + 80/30";
-/// What `walk-weights` reads.
+/// Trace that `walk-weights` reads.
 pub(super) const WALK_TRACE: &str = "traces/walk.csv";
 /// Outages of each access in a run.
 pub(super) const OUTAGES: u32 = 10;
@@ -80,7 +80,7 @@ pub(super) fn capacity(seed: u32) -> Result<String> {
     text::to_text(&table)
 }
 
-/// The same, and strict weights.
+/// Links of `static`: by capacity, and with strict weights.
 pub(super) fn shares(seed: u32) -> Result<String> {
     let mut table: Table = capacity(seed)?.parse().context("read a scenario")?;
     for lane in LANES {

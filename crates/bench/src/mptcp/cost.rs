@@ -1,4 +1,4 @@
-//! What weights cost: processor time per gigabyte against stock MPTCP.
+//! Cost of weights: processor time per gigabyte against stock MPTCP.
 
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ pub(crate) struct Options {
 /// Runs of each in a full measurement, and pairs that have to come of them.
 const FULL: u32 = 15;
 const PAIRS: usize = 10;
-/// What is sent, and how weights share it.
+/// Load that is sent, and how weights share it.
 struct Load {
     name: &'static str,
     /// Mbit/s; `None`: all that the links take.
     mbps: Option<f64>,
-    /// Of each access; `None`: by capacity.
+    /// Weight of each access; `None`: by capacity.
     weights: Option<[(&'static str, f64); 3]>,
     /// Stock MPTCP's case that it is held against.
     beside: &'static str,
@@ -167,7 +167,7 @@ fn per_gb(run: &CaseResult, sent: Option<f64>) -> Option<PerGb> {
 
 type Part = (&'static str, fn(&PerGb) -> f64);
 
-/// What is compared of it.
+/// Parts of `PerGb` that are compared.
 const PARTS: [Part; 2] = [
     ("whole machine", |c| c.machine),
     ("programs at the ends", |c| c.ends),

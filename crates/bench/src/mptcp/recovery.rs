@@ -69,7 +69,7 @@ const SORTS: [Sort; 2] = [
     },
 ];
 
-/// Who divides the data, and what its runs are called.
+/// Scheduler that divides the data, and what its runs are called.
 struct Scheduler {
     slug: &'static str,
     title: &'static str,

@@ -27,7 +27,7 @@ pub(crate) struct Options {
     runs: RunArgs,
 }
 
-/// What a run may be below the median of its class.
+/// Minimum goodput of a run, as part of the median of its class.
 const LEAST: f64 = 0.85;
 
 /// Runs the soak, or takes the runs that there are; false if one collapsed.

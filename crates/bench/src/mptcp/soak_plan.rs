@@ -1,4 +1,4 @@
-//! Which runs the soak consists of.
+//! Runs that the soak consists of.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::text;
 pub(crate) const PER_CLASS: u32 = 5;
 /// Classes: a scenario or pair with a congestion control.
 pub(crate) const CLASSES: usize = 20;
-/// What is measured of each run.
+/// Time that is measured of each run.
 const MEASURED: Duration = Duration::from_secs(20);
 
 /// Runs that should come to the same goodput.
@@ -73,12 +73,12 @@ pub(crate) fn classes(ccs: &[&str], pairs: &[String]) -> Vec<Class> {
     out
 }
 
-/// Those of the paper, the kernel's own, and weights.
+/// Congestion controls of the paper, the kernel's own, and weights.
 pub(crate) const CONGESTION_CONTROLS: [&str; 8] = [
     "cubic", "reno", "bbr", "lia", "olia", "balia", "wvegas", "wrr",
 ];
 
-/// The same, but for those that this kernel lacks.
+/// Returns `CONGESTION_CONTROLS`, but for those that this kernel lacks.
 pub(crate) fn congestion_controls() -> Result<Vec<&'static str>> {
     let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let available = std::fs::read_to_string(path).with_context(|| format!("read {path}"))?;

@@ -27,12 +27,12 @@ pub(crate) struct Step {
 pub(crate) struct Off {
     /// The most that a share is off, points (per cent of the whole).
     pub(crate) points: f64,
-    /// What the share of the access with the least weight is off, part of itself.
+    /// Error of the share of the access with the least weight, part of itself.
     pub(crate) least: f64,
 }
 
 impl Off {
-    /// Of shares or bytes, by access; `None` where nothing was sent.
+    /// Compares shares or bytes with weights, by access; `None` where nothing was sent.
     pub(crate) fn of(
         sent: &BTreeMap<String, f64>,
         weights: &BTreeMap<String, f64>,
@@ -63,7 +63,7 @@ impl Off {
     }
 }
 
-/// What a step came to.
+/// Result of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Kept {
     /// From the first full second after its begin on.
@@ -77,7 +77,7 @@ pub(crate) struct Kept {
     pub(crate) mbps: f64,
 }
 
-/// What the weights allow where the ratio holds: the least of rate over weight,
+/// Rate that the weights allow where the ratio holds: the least of rate over weight,
 /// times the sum of weights.
 pub(crate) fn bound(rates: &BTreeMap<String, f64>, weights: &BTreeMap<String, f64>) -> f64 {
     let per_weight = weights

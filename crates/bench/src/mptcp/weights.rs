@@ -33,7 +33,7 @@ pub(crate) struct Options {
 }
 
 const PARTS: [&str; 5] = ["constant", "limited", "changed", "sweep", PAIRS];
-/// Those over the links of `static`, which have a section of the page of their own.
+/// Parts over the links of `static`, which have a section of the page of their own.
 const OF_STATIC: [(&str, Plan); 4] = [
     (PARTS[0], constant),
     (PARTS[1], limited),
@@ -97,13 +97,13 @@ fn of_static(
     runs.finish(m.judge()?, "weights", full)
 }
 
-/// What the runs came to.
+/// Results of the runs.
 #[derive(Debug, Default)]
 struct Measured {
     constant: Vec<CaseResult>,
     limited: Vec<CaseResult>,
     changed: Vec<CaseResult>,
-    /// Of each repeat of `changed` and of the sweep: each step.
+    /// Steps of each repeat of `changed` and of the sweep.
     steps: Vec<(&'static str, Step, Option<Kept>)>,
 }
 
@@ -243,7 +243,7 @@ impl Measured {
         }
     }
 
-    /// What holds for all runs.
+    /// Adds the bars that hold for all runs.
     fn whole(&self, report: &mut Report) {
         let parts = [&self.constant, &self.limited, &self.changed];
         report.every_byte(parts.into_iter().flatten());

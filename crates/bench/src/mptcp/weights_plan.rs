@@ -1,4 +1,4 @@
-//! Which runs weights are measured by.
+//! Runs by which weights are measured.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const STEPS: [[f64; 3]; 5] = [
     [1.0, 1.0, 1.0],
     [30.0, 100.0, 1.0],
 ];
-/// What the application sends where it sends less than the links carry.
+/// Rate at which the application sends where it sends less than the links carry, Mbit/s.
 pub(crate) const SENT_MBPS: f64 = 300.0;
 
 /// The name of a ratio.

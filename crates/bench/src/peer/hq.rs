@@ -121,7 +121,7 @@ async fn answer(stream: Stream, dir: &Path) -> Result<()> {
     write.shutdown().await.context("end the stream")
 }
 
-/// Of a file in the folder itself.
+/// Returns the name of the requested file, which is in the folder itself.
 fn name(request: &str) -> Result<&str> {
     let path = request.trim_end().strip_prefix("GET /");
     match path {

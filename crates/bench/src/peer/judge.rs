@@ -1,4 +1,4 @@
-//! What the downloads came to.
+//! Results of the downloads.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use super::plan::{CONGESTION, Combination, PAIRS, Who, combinations};
 use crate::figures::{Spread, show};
 use crate::report::{Comparison, Report};
 
-/// Of what picoquic to picoquic carries; what one run differs from the next by.
+/// Minimum part of what picoquic to picoquic carries: below 1 by what one run differs from the
+/// next.
 const MATCH: f64 = 0.98;
 
 /// One download.
@@ -18,7 +19,7 @@ pub(super) struct Download {
     who: Combination,
     /// Whole and right.
     right: bool,
-    /// Of the file, from the start of the client to its end.
+    /// Goodput of the file, from the start of the client to its end, Mbit/s.
     mbps: f64,
     /// Bytes of the downlinks, by access.
     second_path: f64,

@@ -36,7 +36,7 @@ pub(crate) struct Options {
 /// Repeats that the bars ask for.
 const FULL: u32 = 5;
 
-/// Has each end serve each; false if a bar was missed.
+/// Runs each end as the server of each; false if a bar was missed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let picoquic = fs::canonicalize(&options.picoquic).map_err(|e| {
         let what = format!("there is no {}: {e}", options.picoquic.display());

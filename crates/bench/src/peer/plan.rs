@@ -1,4 +1,4 @@
-//! Who serves whom, over which links.
+//! Combinations of server and client, and the links between them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use crate::text;
 
 /// Variants of `pairs`.
 pub(super) const PAIRS: [&str; 3] = ["10/1 + 10/25", "100/5 + 100/20", "300/10 + 80/30"];
-/// Of the server, on both implementations.
+/// Congestion controls of the server, on both implementations.
 pub(super) const CONGESTION: [&str; 2] = ["cubic", "bbr"];
 /// The name that is asked for.
 pub(super) const FILE: &str = "file.bin";
-/// What the links carry in this time is sent.
+/// Length of a download: what the links carry in this time is sent.
 const LENGTH: Duration = Duration::from_secs(5);
 /// When a download is given up.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -150,7 +150,7 @@ impl Places<'_> {
     }
 }
 
-/// What a download leaves its result in.
+/// Name of the file in which a download leaves its result.
 pub(super) fn result_name(pair: &str, c: &Combination, run: u32) -> String {
     format!(
         "{}-{}-{run:02}.result",

@@ -33,7 +33,7 @@ enum Path1 {
     Rattan(Box<Rattan>),
 }
 
-/// What is emulated: rate in Mbit/s if limited, and delay.
+/// Emulated link: rate in Mbit/s if limited, and delay.
 type What = (Option<f64>, Duration);
 
 impl Path1 {
@@ -107,7 +107,7 @@ impl Path1 {
 struct Rate {
     mbps: f64,
     offered_mbps: f64,
-    /// What it should have been.
+    /// Rate that it should have been, Mbit/s.
     wanted_mbps: f64,
 }
 

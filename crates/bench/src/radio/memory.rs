@@ -9,7 +9,7 @@ use super::{Run, shaped};
 use crate::udp::{self, Flood};
 use crate::wire::Wire;
 
-/// What may be added after the first minute: a page table here and there.
+/// Maximum growth after the first minute, KiB: a page table here and there.
 const MOST_KIB: u64 = 256;
 
 pub(super) fn measure(run: &mut Run<'_>) -> Result<()> {

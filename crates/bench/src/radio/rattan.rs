@@ -131,7 +131,7 @@ impl Rattan {
 }
 
 impl Rattan {
-    /// Has its command end, and with that rattan itself, which cleans up.
+    /// Ends rattan's command, and with that rattan itself, which cleans up.
     fn end(&mut self) {
         let _ = kill(Pid::from_raw(self.keeper), Signal::SIGTERM);
         let end = Instant::now() + Duration::from_secs(5);

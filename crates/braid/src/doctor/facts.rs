@@ -1,4 +1,4 @@
-//! What the machine has, as it was found. Looking changes nothing.
+//! Facts about the machine, as they were found. Looking changes nothing.
 
 use braid_mptcp::buffers::Sizes;
 use braid_mptcp::support::Support;
@@ -70,7 +70,7 @@ impl<T> From<braid_mptcp::Result<T>> for Trial {
     }
 }
 
-/// What killed daemons have pinned in network namespaces that are gone.
+/// Pins of killed daemons in network namespaces that are gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Orphans {
     /// Where, and the line that takes it away.
@@ -79,7 +79,7 @@ pub(super) enum Orphans {
     Unknown(String),
 }
 
-/// What users may make namespaces of their own for.
+/// Right of users to make namespaces of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UserNamespaces {
     Allowed,
@@ -146,7 +146,7 @@ pub(super) enum Daemon {
     /// With so many accesses, and what it notes on some of them: name and note.
     Serves(usize, Vec<(String, String)>),
     NotRunning,
-    /// It may not be asked, or does not answer.
+    /// No right to query the daemon, or no answer from it.
     Unknown(String),
 }
 

@@ -1,4 +1,4 @@
-//! Who else sets up the network here, and may undo what the daemon sets: NetworkManager its
+//! Detection of other network managers, which may undo what the daemon sets: NetworkManager its
 //! endpoints (`connection.mptcp-flags`, NetworkManager.conf(5)), systemd-networkd its rules
 //! and routes (`ManageForeign...`, networkd.conf(5)).
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::facts::Managers;
 
-/// What these have in files counts before what they have in folders, as they are listed.
+/// Configuration files and folders in the order in which they are read: files, then folders.
 const NETWORK_MANAGER: [&str; 4] = [
     "/etc/NetworkManager/NetworkManager.conf",
     "/usr/lib/NetworkManager/conf.d",

@@ -59,7 +59,7 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     })
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Told<'a> {
     /// Whether Braid can work.

@@ -1,4 +1,4 @@
-//! What the driver of an interface does for the processor (`ethtool -k`), over
+//! Offloads: what the driver of an interface does for the processor (`ethtool -k`), over
 //! ethtool's netlink.
 
 use ethtool::{EthtoolAttr, EthtoolFeatureAttr, EthtoolFeatureBit};

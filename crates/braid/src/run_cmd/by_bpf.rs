@@ -9,7 +9,7 @@ use braid_mptcp::cgroup::Made;
 
 use super::machine;
 
-/// What stands for the time of the run. It is taken back in this order.
+/// Programs and group that stand for the time of the run, taken back in this order.
 pub(super) struct Attached {
     #[cfg(feature = "bpf")]
     _programs: Vec<braid_mptcp::bpf::Attached>,
@@ -54,7 +54,7 @@ impl Attached {
     }
 }
 
-/// What a build without eBPF says.
+/// Error that a build without eBPF reports.
 #[cfg(not(feature = "bpf"))]
 pub(super) fn without_bpf() -> Error {
     Error::Lacking {

@@ -10,7 +10,7 @@ use braid_mptcp::preload;
 use super::machine;
 use super::program::{self, Program};
 
-/// What Go's library reads (since Go 1.21), a list of settings.
+/// Variable that Go's library reads (since Go 1.21), a list of settings.
 const GO: &str = "GODEBUG";
 
 /// Sets the program up, and warns of what this does not reach.

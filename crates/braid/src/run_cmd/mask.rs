@@ -1,4 +1,4 @@
-//! Which signals a program starts with as blocked: a mask is inherited, and only
+//! Signals that a program starts with as blocked: a mask is inherited, and only
 //! the new process itself can change it.
 #![allow(unsafe_code)]
 
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use nix::sys::signal::SigSet;
 
-/// Has the program start with the signals of `mask` blocked, and no others.
+/// Makes the program start with the signals of `mask` blocked, and no others.
 pub(super) fn at_start(command: &mut Command, mask: SigSet) {
     // SAFETY: between fork and exec only what is safe in a signal handler may be
     // called: `thread_set_mask` is pthread_sigmask(3), which is, and allocates

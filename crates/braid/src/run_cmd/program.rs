@@ -1,4 +1,4 @@
-//! What kind of program a file is, as far as a preloaded library is concerned.
+//! Kind of program that a file is, as far as a preloaded library is concerned.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -30,7 +30,7 @@ pub(super) enum Program {
 }
 
 impl Program {
-    /// What the user has to know, and the way out.
+    /// Returns what the user has to know, and the way out.
     pub(super) fn warning(&self, cc: bool) -> Option<String> {
         let way_out = "\n  the way out, for root where \"braid doctor\" finds MPTCP by cgroup: \
                        braid run --by bpf -- ...";
@@ -95,7 +95,7 @@ fn is_ours(m: &fs::Metadata) -> bool {
         && (m.mode() & 0o2000 == 0 || m.gid() == nix::unistd::getgid().as_raw())
 }
 
-/// What runs the script `path`; that of `#!/usr/bin/env NAME` is NAME.
+/// Returns the interpreter of the script `path`; that of `#!/usr/bin/env NAME` is NAME.
 fn interpreter_of_script(path: &Path) -> Option<PathBuf> {
     let mut start = Vec::new();
     File::open(path)

@@ -15,7 +15,7 @@ use super::mask;
 /// to every process of the group, so that the program has got it already.
 const BY_KERNEL: i32 = 0x80;
 
-/// What a program is stopped or told things by.
+/// Signals that stop or notify a program, passed on to it.
 const PASSED_ON: [Signal; 7] = [
     Signal::SIGHUP,
     Signal::SIGINT,

@@ -22,7 +22,7 @@ pub(super) struct Listed {
     weights: Option<BTreeMap<String, f64>>,
 }
 
-/// Those that are over MPTCP, by token.
+/// Connections over MPTCP, by token.
 pub(super) fn listed(all: &Connections) -> Vec<Listed> {
     let one = |c: &Connection| {
         let first = c.subflows.first();

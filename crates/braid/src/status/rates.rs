@@ -24,7 +24,7 @@ pub(super) struct Fares {
     pub(super) loss: Option<f64>,
 }
 
-/// What is counted, of all subflows of an access.
+/// Byte counts of all subflows of an access.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bytes {
     sent: u64,

@@ -11,7 +11,7 @@ use super::rates::{Fares, fares};
 use super::view::{AccessView, Ignored, View, is_used};
 use crate::table::{self, Column, Output, Tone};
 
-/// What `braid status --json` prints.
+/// Output of `braid status --json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Shown {
     role: String,
@@ -192,7 +192,7 @@ impl Shown {
     }
 }
 
-/// What is left out first where a terminal is too narrow.
+/// Columns that are left out first where a terminal is too narrow.
 const LEAST_TELLING: [&str; 8] = [
     "endpoint",
     "priority",

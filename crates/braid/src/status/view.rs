@@ -1,4 +1,4 @@
-//! What a daemon tells of itself, read leniently: fields that an older one does
+//! Answers of a daemon about itself, read leniently: fields that an older one does
 //! not have, and words that a newer one has, are no errors.
 
 use std::net::IpAddr;

@@ -105,7 +105,7 @@ impl Source {
         Ok(Trace::read(&self.file, self.format)?)
     }
 
-    /// Which columns `NAME[=NEW]` ask for, and their names; all, when none is
+    /// Returns the columns that `NAME[=NEW]` ask for, and their names; all, when none is
     /// asked for.
     fn columns(&self, trace: &Trace, wanted: &[String]) -> Result<Vec<(usize, String)>, Failure> {
         if wanted.is_empty() {

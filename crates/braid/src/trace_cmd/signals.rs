@@ -1,4 +1,4 @@
-//! What `cells`, `capacity` and `plan` have in common: a recording of signals, or
+//! Input that `cells`, `capacity` and `plan` have in common: a recording of signals, or
 //! a capacity trace, as paths.
 
 use std::fmt::Write as _;
@@ -65,7 +65,7 @@ pub(super) struct Recording {
     pub(super) flaws: Vec<Flaw>,
     /// Flaws of a capacity trace, and notes.
     pub(super) notes: Vec<String>,
-    /// What kind of file it is.
+    /// Kind of the file.
     pub(super) kind: String,
 }
 

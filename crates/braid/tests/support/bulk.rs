@@ -166,7 +166,7 @@ pub(crate) fn command(ns: &Ns, program: &str, words: &str) -> bool {
     ns.run(|| c.status().is_ok_and(|s| s.success()))
 }
 
-/// What a command prints.
+/// Output of a command.
 pub(crate) fn output(ns: &Ns, program: &str, words: &str) -> String {
     let mut c = Command::new(program);
     c.args(words.split(' ')).stdin(Stdio::null());

@@ -30,7 +30,7 @@ impl Daemon {
         Self::start_by(program, ns, directory, command, config)
     }
 
-    /// The same without the right to load eBPF, as in a container.
+    /// Starts `braid COMMAND` in a namespace without the right to load eBPF, as in a container.
     pub(crate) fn start_without_bpf(
         ns: &Ns,
         directory: &Path,
@@ -44,7 +44,7 @@ impl Daemon {
         Self::start_by(program, ns, directory, command, config)
     }
 
-    /// The same by `program`, to which the rest is told.
+    /// Starts a daemon by `program`, which gets the rest as arguments.
     pub(crate) fn start_by(
         mut program: Command,
         ns: &Ns,

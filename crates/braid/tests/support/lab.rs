@@ -44,7 +44,7 @@ pub(crate) fn on_the_virtual_clock(dir: &Path, command: &mut Command) -> Option<
     Some(())
 }
 
-/// What a run printed that came to its end.
+/// Output of a run that came to its end.
 fn done(out: &Output) -> String {
     let err = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(0), "{err}");

@@ -1,4 +1,4 @@
-//! What tests of runs share.
+//! Helpers that tests of runs share.
 #![allow(dead_code)]
 
 pub(crate) mod lab;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use braid_lab::summary::Summary;
 
-/// What a run left in `out`.
+/// Summary that a run left in `out`.
 pub(crate) fn summary(out: &Path) -> Summary {
     let json = std::fs::read(out.join("summary.json")).unwrap();
     serde_json::from_slice(&json).unwrap()

@@ -1,4 +1,4 @@
-//! What daemons have pinned, and what the kernel has registered of it.
+//! Pins of daemons, and what the kernel has registered of them.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use braid_mptcp::support;
 
 use super::world::{Ns, World};
 
-/// What the namespace of a proxy has before a daemon comes.
+/// Default congestion control of a proxy's namespace before a daemon comes.
 pub(crate) const BEFORE: &str = "reno";
 
 /// Two accesses, where eBPF programs can be loaded.

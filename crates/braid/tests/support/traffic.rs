@@ -177,8 +177,8 @@ pub(crate) fn runs_on(device: &Daemon, wanted: &[IpAddr]) {
     });
 }
 
-/// Has a connection with a server at the proxy until it has subflows on all of `wanted`, and on
-/// no others.
+/// Waits, with a connection to a server at the proxy, until it has subflows on all of
+/// `wanted`, and on no others.
 pub(crate) fn bonds(
     (at_device, device): (&Ns, &Daemon),
     proxy: &Ns,

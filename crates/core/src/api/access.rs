@@ -32,7 +32,7 @@ pub struct AccessStatus {
     /// Its place in the order of the accesses, where it has one: the least carry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u16>,
-    /// What it is expected to carry, where that was told.
+    /// Rates that it is expected to carry, where they were told.
     #[serde(default, skip_serializing_if = "Expected::is_unknown")]
     pub expected: Expected,
     /// The path manager's (first) endpoint for it, if one is set.
@@ -40,10 +40,10 @@ pub struct AccessStatus {
     /// Whether it is used, and if not, what keeps it from being used.
     #[serde(default)]
     pub state: AccessState,
-    /// The same in a sentence.
+    /// Sentence that says whether it is used, and if not, what keeps it from being used.
     #[serde(default)]
     pub why: String,
-    /// What is unfortunate about it while it is used, in a sentence.
+    /// Drawback of the access while it is used, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Every address that serves it, in the order of preference.
@@ -81,7 +81,7 @@ pub enum AccessState {
     Down,
     /// Nothing comes back on it, though its interface is up.
     Silent,
-    /// What is on the path removes MPTCP's options: for plain TCP only.
+    /// Something on the path removes MPTCP's options: for plain TCP only.
     Stripped,
     /// Left out by a rule of the configuration or by a request, or because the kernel refused
     /// what it needs.
@@ -141,12 +141,12 @@ pub struct AccessChange {
     /// Add (true) or delete (false) its endpoint; deleting ends its subflows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// What it is expected to carry, both directions anew; Multipath QUIC only.
+    /// Rates that it is expected to carry, both directions anew; Multipath QUIC only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Expected>,
 }
 
-/// What an access is expected to carry, by what is known before anything was sent on
+/// Rates that an access is expected to carry, by what is known before anything was sent on
 /// it: received power (paper 003, section 3.1), a contract. New paths begin with that in
 /// view, not with ten packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! What happens to paths and links, as an end tells it.
+//! Events of paths and links, as an end tells them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -27,12 +27,12 @@ pub struct Event {
     pub t_ns: u64,
     /// The access that it concerns, if one.
     pub access: Option<String>,
-    /// What happened.
+    /// Kind of the event, with its details.
     #[serde(flatten)]
     pub what: EventKind,
 }
 
-/// What happened.
+/// Kind of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
@@ -114,7 +114,7 @@ pub enum EventKind {
     },
     /// The options of MPTCP are removed on the way from an access to some servers.
     MptcpRemoved {
-        /// Which, and what comes of it, in a sentence.
+        /// Servers that it concerns, and what comes of it, in a sentence.
         why: String,
     },
     /// A subflow makes no progress although its access answers.

@@ -25,7 +25,7 @@ pub struct SchedulerChange {
     pub penalise: Option<bool>,
 }
 
-/// What a round-robin scheduler does when the window of the path whose turn it
+/// Mode of a round-robin scheduler: what it does when the window of the path whose turn it
 /// is has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -71,7 +71,7 @@ impl Acks {
     }
 }
 
-/// What carries the data of Multipath QUIC.
+/// Carrier of the data of Multipath QUIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lane {

@@ -29,7 +29,7 @@ pub use reno::Reno;
 pub use window::Window;
 pub use wvegas::{Round, RoundState, Wvegas};
 
-/// What one path of a connection shows to the rules of all its paths.
+/// Measurements that one path of a connection shows to the rules of all its paths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Facts {
     /// Congestion window, packets, above 0. While the path recovers from a
@@ -81,7 +81,7 @@ pub trait Rule: Send + Sync {
         halved(paths, me, 2.0)
     }
 
-    /// What happens at the end of a round trip, for rules that act on delay;
+    /// Returns the state after the end of a round trip, for rules that act on delay;
     /// `None` for the others.
     fn end_of_round(&self, _paths: &[Facts], _me: usize, _round: &Round) -> Option<RoundState> {
         None

@@ -31,7 +31,7 @@ impl Olia {
     }
 }
 
-/// What best_paths maximise (section 2): l * l / rtt.
+/// Measure that best_paths maximise (section 2): l * l / rtt.
 fn quality(p: &Facts) -> f64 {
     let l = p.interval_bytes as f64;
     l * l / p.srtt

@@ -23,7 +23,7 @@ impl Wvegas {
     const MIN_WINDOW: f64 = 2.0;
 }
 
-/// What a path keeps from round to round.
+/// State that a path keeps from round to round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoundState {
     /// Congestion window, packets.

@@ -1,14 +1,14 @@
-//! What was lost holds up what the receiver has already. So it is not sent on just any path
-//! that has room: rather than behind a long queue it waits for room on a better path, as
-//! with ECF (Lim et al.: ECF: An MPTCP Path Scheduler to Manage Heterogeneous Paths, CoNEXT
-//! 2017).
+//! Choice of the path for lost data. Such data holds up what the receiver has already, so it
+//! is not sent on just any path that has room: rather than behind a long queue it waits for
+//! room on a better path, as with ECF (Lim et al.: ECF: An MPTCP Path Scheduler to Manage
+//! Heterogeneous Paths, CoNEXT 2017).
 
 use std::cmp::Ordering;
 
 use super::{Decision, PathView, Paths, Until};
 
-/// What room is worth: a path without any has to be that much faster (ECF's beta). It is not
-/// worth more, as what waits for room finds the queue shorter by as much, also where a loss
+/// Factor that room is worth: a path without any has to be that much faster (ECF's beta). It is
+/// not worth more, as what waits for room finds the queue shorter by as much, also where a loss
 /// has just cut the window.
 const ROOM: f64 = 1.25;
 

@@ -83,7 +83,7 @@ impl FromIterator<usize> for Paths {
     }
 }
 
-/// What to do now.
+/// Decision of a scheduler: what to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Send on the path of this number.
@@ -100,7 +100,7 @@ pub enum Decision {
     Wait(Until),
 }
 
-/// What ends a wait; whatever else changes, the scheduler may be asked as well.
+/// Condition that ends a wait; whatever else changes, the scheduler may be asked as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// There is room in the window of the path of this number.
@@ -119,8 +119,8 @@ pub trait Scheduler: Debug + Send {
     /// Says what to do with the packet that is next. `flow.waiting` is above 0.
     fn decide(&mut self, now: Time, flow: &Flow, paths: &[PathView]) -> Decision;
 
-    /// The same for what was lost, of which `flow.waiting` bytes are to be sent again; `late`
-    /// are those from which nothing has come back for a round trip. Where this waits,
+    /// Says what to do with what was lost, of which `flow.waiting` bytes are to be sent again;
+    /// `late` are the paths from which nothing has come back for a round trip. Where this waits,
     /// [`Scheduler::decide`] is asked for what is new.
     fn decide_lost(&mut self, now: Time, flow: &Flow, paths: &[PathView], late: Paths) -> Decision {
         match self.free_for_lost(paths) {

@@ -9,7 +9,7 @@
 use super::{Decision, PathView, Paths, Until};
 use crate::api::WrrMode;
 
-/// What one path has been given since the shares changed last.
+/// Account of one path: what it has been given since the shares changed last.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Account {
     id: u32,
@@ -17,7 +17,7 @@ struct Account {
     served: f64,
 }
 
-/// Whose turn it is.
+/// Accounts of all paths, which tell whose turn it is.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     mode: WrrMode,

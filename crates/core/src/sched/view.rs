@@ -1,4 +1,4 @@
-//! What schedulers see, and questions that several of them ask.
+//! View that schedulers have of paths, and questions that several of them ask.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use super::{Until, burst};
 /// A path, as a scheduler sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
-    /// Which it is: the same as long as it lives, and never that of another.
+    /// Number of the path: the same as long as it lives, and never that of another.
     pub id: u32,
-    /// It can carry data: validated, and its access is not lost.
+    /// Whether it can carry data: validated, and its access is not lost.
     pub usable: bool,
     /// To be used only while no other is usable (RFC 8684 3.3.8,
     /// draft-ietf-quic-multipath, PATH_STATUS_BACKUP).
@@ -64,7 +64,7 @@ impl PathView {
     }
 }
 
-/// What is to be sent.
+/// Data that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flow {
     /// Bytes that wait.
@@ -84,7 +84,7 @@ pub(super) fn only_backups(paths: &[PathView]) -> bool {
     !paths.iter().any(|p| p.usable && !p.backup)
 }
 
-/// Those that take part, with their places.
+/// Returns the paths that take part, with their places.
 pub(super) fn taking_part(paths: &[PathView]) -> impl Iterator<Item = (usize, &PathView)> {
     let backups = only_backups(paths);
     let all = paths.iter().enumerate();

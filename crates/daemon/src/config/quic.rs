@@ -21,11 +21,11 @@ const KEYS: &str = "/var/lib/braid";
 pub struct Quic {
     /// The UDP port at the proxy.
     pub port: u16,
-    /// What carries data.
+    /// Lane that carries data.
     pub lane: Lane,
     /// The congestion control.
     pub cc: String,
-    /// What blocks the receiver is sent again (datagram lane).
+    /// Whether what blocks the receiver is reinjected (datagram lane).
     pub reinject: bool,
     /// A path that replaces another begins with half of what that carried.
     pub resume: bool,
@@ -33,11 +33,11 @@ pub struct Quic {
     pub acks: Acks,
     /// Bytes of a stream under way, at most (datagram lane).
     pub send_window: Option<u64>,
-    /// Who this end is.
+    /// Certificate and key of this end.
     pub identity: Files,
     /// The proxy's name in its certificate.
     pub name: String,
-    /// Whom this end trusts.
+    /// Peers that this end trusts.
     pub trust: Who,
     /// Ports of the device that go on at the proxy.
     pub forward: Vec<Forwarded>,
@@ -52,12 +52,12 @@ pub struct Files {
     pub certificate: PathBuf,
     /// The key.
     pub key: PathBuf,
-    /// They are made if they are not there.
+    /// Whether the files are made if they are not there.
     pub own: bool,
 }
 
 impl Files {
-    /// Those that an end makes for itself.
+    /// Returns the paths of the files that an end makes for itself.
     pub fn of(role: Role) -> Self {
         let end = match role {
             Role::Device => "device",
@@ -71,12 +71,12 @@ impl Files {
     }
 }
 
-/// Whom an end trusts.
+/// Peers that an end trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// Those who have one of these keys.
+    /// Peers that have one of these keys.
     Pins(Vec<Pin>),
-    /// Those with a certificate that one in this PEM file has signed.
+    /// Peers with a certificate that one in this PEM file has signed.
     Authorities(PathBuf),
     /// At the proxy: everybody.
     Anyone,
@@ -263,7 +263,7 @@ pub(crate) fn steering(
     Ok(steering)
 }
 
-/// What there is without any configuration.
+/// Returns the steering without any configuration.
 pub(crate) fn default_steering(reinject: bool) -> Steering {
     Steering {
         scheduler: "minrtt".to_owned(),

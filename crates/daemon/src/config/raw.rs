@@ -271,7 +271,7 @@ fn quic(engine: Engine, raw: Option<RawQuic>, role: Role) -> Result<Option<Quic>
     }
 }
 
-/// What Multipath QUIC cannot do yet.
+/// Rejects what Multipath QUIC cannot do yet.
 fn names_only(accesses: &[Access], proxy: &[IpAddr], role: Role) -> Result<(), Problem> {
     if proxy.is_empty() {
         return Err(problem(

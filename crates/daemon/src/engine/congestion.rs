@@ -9,8 +9,7 @@ use super::super::stock::{Pins, Wrr};
 use super::{Engine, coupling};
 
 impl Engine {
-    /// Has weighted round robin by pacing rates as the congestion control of new
-    /// sockets.
+    /// Makes weighted round robin by pacing rates the congestion control of new sockets.
     pub(super) fn stand_in(&mut self, scheduler: &str) -> Result<(), DaemonError> {
         let rr = scheduler == "rr";
         if self.wrr.is_some() && self.rr != rr {
@@ -49,7 +48,7 @@ impl Engine {
         }
     }
 
-    /// Has it no more.
+    /// Removes weighted round robin by pacing rates as the congestion control of new sockets.
     pub(in super::super) fn stand_down(&mut self) -> Result<(), DaemonError> {
         match self.wrr.take() {
             Some(_) => self.put_congestion(),
@@ -57,8 +56,8 @@ impl Engine {
         }
     }
 
-    /// Has connections that begin afterwards have this congestion control; `None`: that
-    /// which the namespace had.
+    /// Sets the congestion control of connections that begin afterwards; `None`: the one that
+    /// the namespace had.
     pub(in super::super) fn congest(&mut self, name: Option<&str>) -> Result<(), DaemonError> {
         // What a killed end left serves once, or goes.
         let left = self.left.take().map(|pins| coupling::adopt(name, pins));
@@ -104,7 +103,8 @@ impl Engine {
         }
     }
 
-    /// What the namespace had before this end, and what plain TCP keeps.
+    /// Returns the congestion control that the namespace had before this end, and that plain TCP
+    /// keeps.
     pub(super) fn default_before(&self) -> String {
         let before = self.before.of(DEFAULT).map(str::to_owned);
         before.unwrap_or_else(keep::default_of_the_kernel)

@@ -39,15 +39,15 @@ impl Congestion {
     }
 }
 
-/// What a killed end has left, if that is what `name` asks for. Else it is taken away, and,
-/// where it was asked for, the reason is told.
+/// Adopts the congestion control that a killed end has left, if `name` asks for that one.
+/// Otherwise it is taken away, and, where it was asked for, the error has the reason.
 pub(super) fn adopt(name: Option<&str>, left: Pins) -> Result<Congestion, Option<String>> {
     let coupled = name.and_then(Coupled::beside_kernels).ok_or(None)?;
     let ours = CoupledDefault::adopt(coupled, left).map_err(|e| Some(e.to_string()))?;
     Ok(Congestion::Ours(ours))
 }
 
-/// What was asked for by `name`. Plain TCP gets `plain`.
+/// Finds the congestion control `name`, or registers it if it is Braid's. Plain TCP gets `plain`.
 pub(super) fn find(name: &str, plain: &str) -> Result<Congestion, DaemonError> {
     let Some(coupled) = Coupled::beside_kernels(name) else {
         socket::may_have_congestion_control(name)?;

@@ -1,4 +1,4 @@
-//! What schedules the packets that this end sends, and what a kernel lacks for that.
+//! Scheduler of the packets that this end sends, and what a kernel lacks for it.
 
 use braid_core::api::{SchedulerChange, WrrMode};
 use braid_mptcp::support::{self, Support};
@@ -7,10 +7,10 @@ use braid_mptcp::weights;
 use super::super::DaemonError;
 use super::{Engine, one_path};
 
-/// Which scheduler there is after a change.
+/// Scheduler after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// That which there was.
+    /// Scheduler as before.
     Same,
     /// One of the kernel's.
     Kernel,
@@ -80,7 +80,7 @@ impl Engine {
     }
 }
 
-/// What a change makes of the scheduler, where this kernel can have it.
+/// Returns the scheduler that a change leads to, where this kernel can have it.
 fn next(change: &SchedulerChange, support: &Support) -> Result<Next, DaemonError> {
     let Some(name) = &change.name else {
         return Ok(Next::Same);

@@ -1,4 +1,4 @@
-//! What is unfortunate about an access while it is used.
+//! Notes on what is unfortunate about an access while it is used.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -31,7 +31,7 @@ impl Manager {
             .collect()
     }
 
-    /// Of access number `i`.
+    /// Returns the notes on access number `i`.
     pub(in super::super) fn notes(&self, i: usize) -> Vec<String> {
         let uses = self.plan.uses.iter().filter(|u| u.access == i);
         let addresses: Vec<IpAddr> = uses.filter(|u| u.endpoint).map(|u| u.address).collect();

@@ -1,5 +1,5 @@
-//! Which accesses are used, carry and wait, as requests have it. What the kernel refuses of a
-//! request is taken back, and not kept.
+//! Order of the accesses as requests have it: which are used, carry and wait. What the kernel
+//! rejects of a request is taken back, and not saved.
 
 use braid_core::api::{AccessChange, Priorities, Role};
 
@@ -7,8 +7,8 @@ use super::super::DaemonError;
 use super::Manager;
 
 impl Manager {
-    /// Has the accesses of these names, and no others, be used as backups, by the
-    /// same means (MP_PRIO): their weight is 0.
+    /// Excludes the accesses of these names, and no others: their weight is 0. They are used as
+    /// backups, by the same means (MP_PRIO).
     pub(in super::super) async fn exclude(&mut self, names: &[&str]) -> Result<(), DaemonError> {
         let before = self.settings.accesses.clone();
         self.begin_without(names);
@@ -47,7 +47,7 @@ impl Manager {
         Ok(true)
     }
 
-    /// What requests changed outlives this process if that is killed.
+    /// Saves what requests changed, so that it outlives this process if that is killed.
     pub(super) fn keep(&self) {
         self.requests.keep(&self.config.settings(), &self.settings);
     }

@@ -20,19 +20,19 @@ use super::super::samples;
 use super::super::state::now;
 use super::{Happened, Manager};
 
-/// What is known about progress, and done about it.
+/// State of progress: what is known about it, and what was done.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     stalls: Stalls,
     sizes: Sizes,
     arrivals: Arrivals,
-    /// What was moved on each address at the last look, and where data flowed before that.
+    /// Bytes moved on each address by the last look, and addresses where data flowed before that.
     moved: BTreeMap<IpAddr, u64>,
     flows: BTreeSet<IpAddr>,
     /// The limits that our routes have; `None` before any was set, when a killed daemon's may
     /// be there.
     set: Option<Limits>,
-    /// What was said of addresses: the limit, and when the last stall began.
+    /// Reports made of addresses: the limit, and when the last stall began.
     limits: BTreeMap<IpAddr, Limit>,
     stalled: BTreeMap<IpAddr, Time>,
 }

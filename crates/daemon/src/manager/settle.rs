@@ -66,7 +66,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Has each interface that serves answer ARP for itself alone.
+    /// Makes each interface that serves answer ARP for itself alone.
     async fn answer_arp(&mut self) {
         let serving = self.plan.uses.iter().filter(|u| u.routed);
         let serving = serving.filter(|u| u.address.is_ipv4());
@@ -124,7 +124,7 @@ impl Manager {
         }
     }
 
-    /// What is refused is tried again, for as long as it is.
+    /// Schedules another try of rejected steps, for as long as they are rejected.
     fn stand_by(&mut self, before: &Refused) {
         let refused = &self.memory.refused;
         self.said.retain(|s| refused.iter().any(|r| r.why == *s));
@@ -147,7 +147,7 @@ impl Manager {
         self.said.extend(unsaid);
     }
 
-    /// Of which access, what was attempted, and what the kernel said.
+    /// Describes a rejected step: of which access, what was attempted, and what the kernel said.
     pub(super) fn refusal(&self, r: &Refusal) -> DaemonError {
         let interface = r.ifindex(&self.view).and_then(|i| self.view.interface(i));
         let of = interface.and_then(|n| {

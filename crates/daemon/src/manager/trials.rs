@@ -1,4 +1,4 @@
-//! Which addresses lead anywhere, by what came of trying them.
+//! Trials of addresses: they show which lead anywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -29,7 +29,7 @@ impl State {
         sessions.into_iter().filter_map(paths).collect()
     }
 
-    /// What the device is told while it has no session, or none that is heard of.
+    /// Describes the outage while the device has no session, or none that is heard of.
     fn outage(&self) -> Option<String> {
         let device = lock(&self.device).clone();
         let lost = device.and_then(|d| d.lost_for());
@@ -191,7 +191,7 @@ impl Api for State {
         })
     }
 
-    /// What concerns this engine stands under `Udp`.
+    /// Reads the counters; those that concern this engine stand under `Udp`.
     fn counters(&self) -> Result<Counters> {
         let all = mib::Counters::read()?;
         Ok(Counters {

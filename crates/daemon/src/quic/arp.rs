@@ -29,7 +29,7 @@ impl Following {
     }
 }
 
-/// Has the interfaces of all accesses that are there answer for themselves alone.
+/// Makes the interfaces of all accesses that are there answer ARP for themselves alone.
 pub(super) fn follow(state: Arc<State>, mut arp: Arp) -> Following {
     let (stop, mut stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(async move {

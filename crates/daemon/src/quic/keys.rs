@@ -1,4 +1,4 @@
-//! Who this end is, and whom it trusts.
+//! Identity of this end, and the peers that it trusts.
 
 use std::fs;
 

@@ -42,7 +42,7 @@ pub(super) struct State {
     pub(super) config_error: Mutex<Option<String>>,
     /// Why the device has no session, where that is not for a moment only.
     pub(super) trouble: Mutex<Option<String>>,
-    /// What the user should know, each in a sentence.
+    /// Notes for the user, each in a sentence.
     pub(super) notes: Mutex<Vec<String>>,
     pub(super) log: Mutex<Log>,
     pub(super) rates: Mutex<super::told::Rates>,
@@ -163,7 +163,7 @@ impl State {
         why
     }
 
-    /// Has a session steered as all are.
+    /// Steers a session as all are.
     fn steer(&self, token: u32, session: &Session) -> Result<(), DaemonError> {
         let steered = lock(&self.steered).clone();
         let refused = |e: braid_mpquic::Error| DaemonError::Refused(e.to_string());
@@ -183,8 +183,8 @@ impl State {
         Ok(())
     }
 
-    /// Has all sessions, those to come included, steered anew; what an earlier check
-    /// has let pass does not fail.
+    /// Steers all sessions anew, those to come included; what an earlier check has let pass does
+    /// not fail.
     pub(super) fn steer_all(&self) -> Result<(), DaemonError> {
         if let Some(proxy) = &*lock(&self.proxy) {
             let accesses = lock(&self.steered).accesses.clone();

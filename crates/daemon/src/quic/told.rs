@@ -96,7 +96,7 @@ pub(super) fn log(state: &State, change: &PathChange) {
     state.log(change.access.clone(), what);
 }
 
-/// What the paths of one access tell together.
+/// Combined figures of the paths of one access.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Traffic {
     pub(super) paths: u32,

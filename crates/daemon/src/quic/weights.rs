@@ -42,14 +42,14 @@ impl State {
         all.map(|a| (a.name.clone(), a.weight)).collect()
     }
 
-    /// Those that a session is steered by.
+    /// Returns the weights that a session is steered by.
     pub(super) fn weights_of(&self, token: u32) -> Vec<(String, f64)> {
         let mut all = self.general();
         all.extend(self.own_weights(token).unwrap_or_default());
         all.into_iter().collect()
     }
 
-    /// Those that hold for a session alone.
+    /// Returns the weights that hold for a session alone.
     pub(super) fn own_weights(&self, token: u32) -> Option<ByName> {
         lock(&self.own).get(&token).cloned()
     }

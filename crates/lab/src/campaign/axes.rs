@@ -1,4 +1,4 @@
-//! What an axis changes in a scenario.
+//! Changes that an axis makes to a scenario.
 
 use toml::{Table, Value};
 

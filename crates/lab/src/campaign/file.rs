@@ -68,8 +68,7 @@ pub struct Campaign {
     pub clock: Clock,
     /// Names of the axes, in the order of the file.
     pub axes: Vec<String>,
-    /// Those whose values are samples of one thing: table and report take them for
-    /// repeats.
+    /// Axes whose values are samples of one thing: table and report take them for repeats.
     pub samples: Vec<String>,
     /// Every combination and repeat; the last axis changes fastest, and all
     /// combinations have their first repeat before any has its second.

@@ -24,12 +24,12 @@ const GRACE: Duration = Duration::from_secs(15);
 /// A combination of the axes' values, once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// What it depends on, hashed: its files' name. The same job has the same
-    /// one wherever and whenever it runs.
+    /// Hash of everything the job depends on, and the name of its files. The same job has
+    /// the same key wherever and whenever it runs.
     pub key: String,
     /// Axis and value.
     pub labels: Vec<(String, String)>,
-    /// Which repeat, from 1.
+    /// Number of the repeat, from 1.
     pub repeat: u32,
     what: What,
 }
@@ -49,15 +49,15 @@ pub(super) struct What {
 /// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
-    /// It ran.
+    /// Completed now, without a failed case.
     Ran,
-    /// It had run before, here or elsewhere.
+    /// Completed earlier, here or elsewhere.
     Before,
-    /// It ran, and a case of it failed.
+    /// Completed now, with a failed case.
     Failed,
 }
 
-/// What jobs need to run.
+/// Environment that jobs need to run.
 pub(super) struct Place<'a> {
     /// The campaign's folder.
     pub(super) dir: &'a Path,
@@ -121,7 +121,7 @@ impl Job {
         campaign.join("jobs").join(&self.key)
     }
 
-    /// What it measured; `None` if it has not run.
+    /// Reads the results of the job; `None` if it has not run.
     pub fn result(&self, campaign: &Path) -> Option<RunFiles> {
         RunFiles::read(&self.dir(campaign)).ok()
     }
@@ -239,7 +239,7 @@ impl Job {
         }
     }
 
-    /// What the run last said.
+    /// Returns the last lines that the run printed, after the job's label.
     fn told(&self, partial: &Path) -> String {
         let text = fs::read_to_string(said(partial)).unwrap_or_default();
         format!("{}: {}", self.label(), text.trim())
@@ -251,7 +251,7 @@ fn said(partial: &Path) -> PathBuf {
     partial.with_extension("said")
 }
 
-/// What is missing, and the line that helps, as [`LabError`] prints them.
+/// Splits an error as [`LabError`] prints it into what is missing and the line that helps.
 fn split(text: &str) -> (String, String) {
     match text.split_once("\n  to enable it: ") {
         Some((what, fix)) => (what.to_owned(), fix.to_owned()),

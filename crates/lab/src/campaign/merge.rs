@@ -13,7 +13,7 @@ use braid_netns::error::LabError;
 /// campaigns each job's own folder has it.
 const MOST_COURSES: usize = 60;
 
-/// What was collected.
+/// Collected results of a campaign.
 #[derive(Debug)]
 pub struct Collected {
     /// Every case of every job; its name starts with the axes' values.

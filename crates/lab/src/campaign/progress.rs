@@ -14,7 +14,7 @@ pub(super) struct Progress {
     quiet: bool,
     total: usize,
     done: AtomicUsize,
-    /// Of those, found done: they say nothing of the time that is left.
+    /// Jobs of `done` that had run before: they say nothing of the time that is left.
     before: AtomicUsize,
     began: Instant,
 }

@@ -21,7 +21,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of the finite ones of `values`; `None` where there are none.
+    /// Returns the spread of the finite ones of `values`; `None` where there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let v: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
         let min = v.iter().copied().reduce(f64::min)?;

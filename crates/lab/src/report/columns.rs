@@ -1,5 +1,5 @@
-//! Which columns a result has, and what stands in them: on the terminal and in
-//! the report alike.
+//! Columns of a result, and the texts of their cells: on the terminal and in the report
+//! alike.
 
 use super::cases::{Case, Spread};
 use super::files::human_bytes;
@@ -20,7 +20,7 @@ pub(crate) enum Align {
     Right,
 }
 
-/// What stands in one row of a column.
+/// Content of one cell of a column.
 #[derive(Clone, Debug)]
 pub(crate) struct Text {
     /// Our value; may have several lines.
@@ -31,7 +31,7 @@ pub(crate) struct Text {
     pub(crate) range: Option<String>,
     /// Where `main` is a list: its items, which may stand on lines of their own.
     pub(crate) items: Vec<String>,
-    /// The same of the paper's value.
+    /// Items of the paper's value, where it is a list; they may stand on lines of their own.
     pub(crate) paper_items: Vec<String>,
     /// Where it is a share: access and fraction.
     pub(crate) share: Vec<(String, f64)>,
@@ -104,7 +104,7 @@ fn range(s: Spread) -> Option<String> {
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) title: String,
-    /// What it is called where it is not shown.
+    /// Name of the column where it is not shown.
     pub(crate) label: &'static str,
     /// The higher, the sooner it gives way; 0 never does.
     pub(crate) rank: u8,

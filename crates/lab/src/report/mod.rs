@@ -1,4 +1,4 @@
-//! What a run tells people: the table on the terminal, the files it leaves
+//! Presentation of a run to people: the table on the terminal, the files it leaves
 //! behind, and the report. Every number is defined in `docs/report.md`.
 
 #[cfg(feature = "report")]

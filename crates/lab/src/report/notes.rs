@@ -1,11 +1,11 @@
-//! What stands under the result, on the terminal and in the report alike.
+//! Notes under the result, on the terminal and in the report alike.
 
 use super::cases::{Case, PAUSE_MS, paper_only};
 use super::columns::paper_value;
 use super::numbers::{plain, short};
 use crate::summary::Summary;
 
-/// What stands under the table, and the marks in the rows that point there.
+/// Notes under the table, and the marks in the rows that point to them.
 #[derive(Default)]
 pub(super) struct Notes {
     /// Mark and text.
@@ -93,7 +93,7 @@ fn failures(case: &Case<'_>) -> Vec<String> {
     reasons.into_iter().map(text).collect()
 }
 
-/// What the paper prints and no case reproduces, and where it all is printed.
+/// Lists the figures that the paper prints and no case reproduces, and the paper's sources.
 pub(super) fn paper_lines(s: &Summary) -> Vec<String> {
     let mut out = Vec::new();
     let only: Vec<String> = paper_only(s)

@@ -26,7 +26,7 @@ pub(super) const PORT: u16 = 5001;
 /// Where the device's end of Multipath QUIC takes it, to be forwarded there.
 pub(super) const FORWARDED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
 
-/// What the measured traffic came to.
+/// Results of the measured traffic.
 pub(super) struct Traffics {
     pub(super) client: Option<TrafficReport>,
     pub(super) server: Option<TrafficReport>,
@@ -34,7 +34,7 @@ pub(super) struct Traffics {
     pub(super) cpu_seconds: f64,
     /// Measured window, `CLOCK_MONOTONIC`.
     pub(super) window: (Time, Time),
-    /// What a command ended with, if it did not succeed.
+    /// Outcome of a command that did not succeed.
     pub(super) problem: Option<String>,
 }
 

@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long the traffic may take to report after its end.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What a case leaves behind.
+/// Result and rows that a case leaves behind.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
     pub(super) result: CaseResult,
@@ -169,7 +169,7 @@ impl Stage<'_, '_> {
         })
     }
 
-    /// What was used so far; inside of a guest none of it counts.
+    /// Reads the CPU time used so far; inside of a guest none of it counts.
     fn cpu(&self) -> Used {
         if self.context.simulated {
             return Used::default();

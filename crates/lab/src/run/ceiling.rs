@@ -1,4 +1,4 @@
-//! What the wire allows an application: the rates of the links, less headers.
+//! Ceiling of the rate of an application: the rates of the links, less headers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -15,7 +15,7 @@ use crate::scenario::{Case, Engine};
 /// The scheduler of Braid's kernel that one access's backup flags amount to.
 const STANDBY: &str = "active-standby";
 
-/// What was registered for this run; gone from the kernel with it.
+/// Congestion controls registered for this run; gone from the kernel with it.
 #[derive(Debug)]
 pub(super) struct Controls {
     support: Support,
@@ -96,8 +96,8 @@ impl Controls {
         !is_quic(case) && standby && self.support.require_scheduler(STANDBY).is_err()
     }
 
-    /// What the kernel calls the congestion control of `case`'s sockets; `None`:
-    /// that of their namespace, which is what stands in for the scheduler.
+    /// Returns the kernel's name for the congestion control of `case`'s sockets; `None`:
+    /// that of their namespace, which is used in place of the scheduler.
     pub(super) fn of_case<'a>(&'a self, case: &'a Case) -> Option<&'a str> {
         if self.stands_in(case) || is_quic(case) {
             return None;
@@ -105,7 +105,7 @@ impl Controls {
         case.cc.as_deref().map(|cc| self.of_kernel(cc))
     }
 
-    /// What the kernel calls the one that a scenario calls `name`.
+    /// Returns the kernel's name for the congestion control that a scenario calls `name`.
     pub(super) fn of_kernel<'a>(&'a self, name: &'a str) -> &'a str {
         #[cfg(feature = "bpf")]
         if let Some(registered) = self.ours.get(name) {

@@ -1,4 +1,4 @@
-//! What the kernel counted at the two ends of a case.
+//! Counters of the kernel at the two ends of a case.
 
 use braid_core::api::Counters;
 

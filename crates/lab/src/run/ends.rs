@@ -34,7 +34,7 @@ struct End {
     client: Client,
 }
 
-/// What a daemon is told.
+/// Configuration of a daemon.
 #[derive(Serialize)]
 struct Config {
     engine: &'static str,
@@ -55,12 +55,12 @@ pub(super) struct Ends {
     accesses: Vec<String>,
     /// A weight of 0 is MP_PRIO, which the proxy cannot send.
     left_out_by_device: bool,
-    /// Of the bystanders that use MPTCP; they keep what they were given.
+    /// Ends of the bystanders that use MPTCP; they keep what they were given.
     others: Vec<End>,
 }
 
 impl End {
-    /// What has happened at it; nothing when it does not answer.
+    /// Reads the events at this end; empty when it does not answer.
     async fn events(&mut self) -> Vec<Event> {
         let events = self.client.get::<Events>("/v1/events").await;
         events.map(|e| e.events).unwrap_or_default()
@@ -283,7 +283,7 @@ impl Ends {
         self.sender(case).client.get("/v1/connections").await.ok()
     }
 
-    /// What has happened at the device, with Multipath TCP.
+    /// Reads the events at the device; empty unless the engine is Multipath TCP.
     pub(super) async fn events(&mut self, case: &Case) -> Vec<Event> {
         if case.engine != Engine::Mptcp {
             return vec![];
@@ -291,7 +291,7 @@ impl Ends {
         self.device.events().await
     }
 
-    /// What the sender has to say about accesses that limit the sum.
+    /// Returns the sender's reports of accesses that limit the sum.
     pub(super) async fn slow_accesses(&mut self, case: &Case) -> Vec<String> {
         if case.engine != Engine::Mptcp {
             return vec![];
@@ -371,7 +371,7 @@ fn moves(case: &Case, access: &str) -> bool {
     (case.events.iter().filter(to_others)).any(|e| e.access == access)
 }
 
-/// What a run sets ends with it, however it ends.
+/// Scheduler section that pins no weights: what a run sets ends with it, however it ends.
 fn not_pinned() -> Value {
     json!({ "pin": false })
 }

@@ -1,5 +1,5 @@
-//! What a device knows of its accesses before anything was sent on them, as by the power
-//! that it receives: in the lab, what they carry, times a factor and an error.
+//! Knowledge that a device has of its accesses before anything was sent on them, as by the
+//! power that it receives: in the lab, what they carry, times a factor and an error.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::scenario::{AccessSetup, Case, Expect};
 
-/// Of an access at a time since the start.
+/// Returns the expected rates of an access at a time since the start.
 pub(super) fn of(case: &Case, access: &str, at: Duration) -> Option<Expected> {
     let expect = case.expect?;
     let setup: &AccessSetup = case.accesses.iter().find(|a| a.name == access)?;

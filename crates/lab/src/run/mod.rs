@@ -68,7 +68,7 @@ pub struct RunOptions {
     pub ports: PortChoice,
 }
 
-/// What every case of a run shares.
+/// Context that every case of a run shares.
 struct Context<'a> {
     scenario: &'a Scenario,
     options: &'a RunOptions,

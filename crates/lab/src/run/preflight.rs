@@ -1,4 +1,4 @@
-//! What the kernel must have for a scenario to run on it.
+//! Requirements on the kernel for a scenario to run on it.
 
 use braid_mptcp::support::Support;
 

@@ -1,4 +1,4 @@
-//! What the ends of Multipath QUIC are told beside the accesses.
+//! Configuration of the ends of Multipath QUIC beside the accesses.
 
 use std::path::PathBuf;
 

@@ -164,7 +164,7 @@ fn config(
     })
 }
 
-/// Has the link `path.way` go through the backhaul `name`, whose rate it bears.
+/// Routes the link `path.way` through the backhaul `name`, whose rate it bears.
 fn go_through(
     backhauls: &mut Vec<BackhaulConfig>,
     name: String,

@@ -12,7 +12,7 @@ use crate::scenario::{Case, Scenario};
 use crate::summary::{CaseResult, EventRow, Host, Summary, TimelineRow};
 use braid_netns::error::LabError;
 
-/// What a run came to.
+/// Outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// The results, as in `summary.json`.
@@ -23,7 +23,7 @@ pub struct Outcome {
     pub report: PathBuf,
 }
 
-/// What a run has come to so far, in memory and on disk.
+/// Results of a run so far, in memory and on disk.
 pub(super) struct Record {
     dir: RunDir,
     pub(super) log: Arc<RunLog>,

@@ -159,8 +159,8 @@ fn shares(r: &mut CaseResult, i: &Inputs<'_>, from: Time, to: Time) {
     }
 }
 
-/// What the receiver counted; for a command, of which we see only packets,
-/// the bytes on the links less the headers of full-sized packets.
+/// Returns the goodput that the receiver counted, Mbit/s; for a command, of which we see only
+/// packets, that of the bytes on the links less the headers of full-sized packets.
 fn goodput(i: &Inputs<'_>, receiver: Option<&TrafficReport>, r: &CaseResult) -> f64 {
     if let Some(rec) = receiver {
         return rec.goodput_mbps;

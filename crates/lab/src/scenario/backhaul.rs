@@ -9,7 +9,7 @@ use super::raw::{RawChange, RawLink};
 /// A key, and whether it is given.
 type Key = (&'static str, bool);
 
-/// What a backhaul sets, and its accesses therefore not.
+/// Keys that a backhaul sets, and its accesses therefore do not.
 fn of_line(raw: &RawLink) -> [Key; 7] {
     [
         ("rate", raw.rate.is_some()),
@@ -22,7 +22,7 @@ fn of_line(raw: &RawLink) -> [Key; 7] {
     ]
 }
 
-/// What belongs to the accesses behind a backhaul.
+/// Keys that belong to the accesses behind a backhaul.
 fn of_accesses(raw: &RawLink) -> [Key; 6] {
     [
         ("delay", raw.delay.is_some()),

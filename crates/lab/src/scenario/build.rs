@@ -36,7 +36,7 @@ pub(super) fn parse(
         .map_err(|p| p.in_file(origin.to_owned(), text))
 }
 
-/// What the cases of one variant have in common.
+/// Settings that the cases of one variant have in common.
 pub(super) struct Setting<'a> {
     pub(super) accesses: Vec<AccessSetup>,
     pub(super) bystanders: Vec<Bystander>,

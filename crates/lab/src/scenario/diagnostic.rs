@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// What is wrong with a scenario, and where.
+/// Error in a scenario, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct Diagnostic {
     /// The file, as the user named it.
@@ -14,7 +14,7 @@ pub struct Diagnostic {
     /// Line from 1 and column from 1 (in characters); `None` when the whole
     /// file is meant.
     pub at: Option<(usize, usize)>,
-    /// What is wrong and what was expected.
+    /// Description of what is wrong and what was expected.
     pub message: String,
 }
 

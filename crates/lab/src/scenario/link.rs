@@ -209,7 +209,7 @@ pub(super) fn scale(spec: &mut LinkSpec, factor: f64) {
     scale_queue(&mut spec.queue, factor);
 }
 
-/// The same for a change of a link.
+/// Multiplies the rate or queue limit of a link's change by `factor`, as `scale` does.
 pub(super) fn scale_change(change: &mut LinkChange, factor: f64) {
     match change {
         LinkChange::Rate(r) => scale_rate(r, factor),

@@ -50,7 +50,7 @@ use crate::summary::PaperFigure;
 pub struct Scenario {
     /// Its name.
     pub name: String,
-    /// What it is about, from the comment at the head of the file.
+    /// Description of the scenario, from the comment at the head of the file.
     pub description: String,
     /// Seed of every random draw, unless the command line gives another.
     pub seed: u64,
@@ -120,7 +120,7 @@ pub struct Bystander {
     pub count: u32,
     /// Their accesses.
     pub accesses: Vec<AccessSetup>,
-    /// What each of them does during every case.
+    /// Traffic of each of them during every case.
     pub traffic: Option<Traffic>,
     /// MPTCP over all its accesses instead of TCP on the first.
     pub mptcp: bool,
@@ -135,7 +135,7 @@ impl Bystander {
     }
 }
 
-/// What an event does to an access.
+/// Action of an event on an access.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Action {
     /// Carrier lost: the device sees its interface go down.
@@ -165,7 +165,7 @@ pub struct Event {
     pub at: Duration,
     /// The access; empty for what concerns them all.
     pub access: String,
-    /// What happens.
+    /// Action on the access.
     pub action: Action,
     /// How `events.csv` calls it.
     pub label: String,
@@ -183,7 +183,7 @@ pub enum Engine {
     Mptcp,
     /// Multipath QUIC over all accesses of the case.
     Mpquic {
-        /// What carries the data.
+        /// Lane that carries the data.
         lane: Lane,
         /// Whether what blocks the receiver is sent again (datagram lane).
         reinject: bool,
@@ -208,10 +208,10 @@ impl Engine {
     }
 }
 
-/// Who keeps MPTCP's endpoints in step with accesses that go and come.
+/// Path manager: keeps MPTCP's endpoints in step with accesses that go and come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PathManager {
-    /// Nobody: the kernel's in-kernel path manager, as configured at the start.
+    /// In-kernel path manager, as configured at the start: nothing follows the accesses.
     #[default]
     Kernel,
     /// The device's engine end is told, as by a connection manager's hook, and
@@ -234,7 +234,7 @@ pub struct Case {
     pub engine: Engine,
     /// Packet scheduler; `None`: the engine's default.
     pub scheduler: Option<String>,
-    /// What round robin does when a window is full; `None`: the kernel's default.
+    /// Behaviour of round robin when a window is full; `None`: the kernel's default.
     pub wrr_mode: Option<WrrMode>,
     /// Segments of a turn of round robin; `None`: the kernel's default.
     pub num_segments: Option<u8>,
@@ -242,16 +242,16 @@ pub struct Case {
     pub opportunistic: Option<bool>,
     /// Whether `minrtt` slows down those that block it; `None`: it does not.
     pub penalise: Option<bool>,
-    /// Who keeps MPTCP's endpoints in step with the accesses.
+    /// Path manager: keeps MPTCP's endpoints in step with the accesses.
     pub path_manager: PathManager,
     /// Congestion control; `None`: the kernel's default.
     pub cc: Option<String>,
-    /// What the device expects of its accesses, where it expects anything.
+    /// Expectation that the device has of its accesses, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
     /// Weights per access.
     pub weights: Option<BTreeMap<String, f64>>,
-    /// What the application does.
+    /// Traffic of the application.
     pub traffic: Traffic,
     /// Receive buffers of TCP sockets: least, initial, greatest, bytes; `None`: by the
     /// kernel that runs.
@@ -282,7 +282,7 @@ impl Case {
     }
 }
 
-/// What a device expects of its accesses: what they carry, times a factor and an error.
+/// Expectation that a device has of its accesses: what they carry, times a factor and an error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Expect {
     /// Above 0, at most 100.
@@ -290,7 +290,7 @@ pub struct Expect {
     /// Standard deviation of the error, which is log-normal and drawn each time the device
     /// looks, dB (0 to 20).
     pub error_db: f64,
-    /// Of the draws.
+    /// Seed of the draws.
     pub seed: u64,
     /// How often it looks, beside the start and when an access comes up.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,10 +13,10 @@ use super::diagnostic::Problem;
 use super::raw::{RawLink, RawPlan, RawVariant};
 use super::{AccessSetup, Action, Event, link};
 
-/// What a plan comes to in one variant.
+/// Result of a plan in one variant.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Planned {
-    /// Those that are on a cell at the start come first: a connection begins on
+    /// Accesses of the plan. The ones on a cell at the start come first: a connection begins on
     /// the first access.
     pub(super) accesses: Vec<AccessSetup>,
     pub(super) events: Vec<Event>,
@@ -246,8 +246,8 @@ fn steps<T: PartialEq>(all: impl Iterator<Item = (Duration, T)>) -> Vec<(Duratio
     out
 }
 
-/// What happens to an interface. With a new address its link goes down and comes
-/// up, as that of a modem does; with the old one nothing passes for a while.
+/// Returns the events of an interface. With a new address its link goes down and comes up, as
+/// that of a modem does; with the old one nothing passes for a while.
 fn changes(access: &str, rows: &[Row]) -> Vec<Event> {
     let mut out = Vec::new();
     let mut event = |at: Duration, action: Action, label: String| {

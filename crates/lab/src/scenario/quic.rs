@@ -122,7 +122,7 @@ fn send_window(raw: &RawCase) -> Result<Option<u64>, Problem> {
     }
 }
 
-/// What the device expects of its accesses.
+/// Reads the expectation that the device has of its accesses.
 pub(super) fn expect(raw: &RawCase, seed: u64) -> Result<Option<Expect>, Problem> {
     let Some(given) = &raw.expect else {
         let error = raw.expect_error_db.as_ref().map(Spanned::span);
@@ -175,7 +175,7 @@ pub(super) fn none(raw: &RawCase) -> Result<(), Problem> {
     }
 }
 
-/// What Multipath QUIC cannot carry before there is a tunnel.
+/// Rejects traffic that Multipath QUIC cannot carry before there is a tunnel.
 pub(super) fn traffic(engine: &Engine, traffic: &Traffic, raw: &RawCase) -> Result<(), Problem> {
     if !matches!(engine, Engine::Mpquic { .. }) {
         return Ok(());

@@ -33,14 +33,14 @@ impl Direction {
     }
 }
 
-/// What an application does. The fields are those of `docs/traffic.md`.
+/// Traffic of an application. The fields are those of `docs/traffic.md`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Traffic {
     /// As much as passes, for a time or of a size.
     Bulk {
         /// Size of the transfer; without it the case's duration ends it.
         bytes: Option<u64>,
-        /// Which way.
+        /// Direction of the data.
         direction: Direction,
     },
     /// One small message and its answer at a time.
@@ -58,7 +58,7 @@ pub enum Traffic {
         message_bytes: u32,
         /// UDP datagrams instead of the case's engine.
         udp: bool,
-        /// Which way.
+        /// Direction of the data.
         direction: Direction,
     },
     /// A video session paced by the player's buffer, downlink.

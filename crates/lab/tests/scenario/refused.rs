@@ -1,4 +1,4 @@
-//! What is wrong in a scenario is pointed at.
+//! Errors in a scenario point at their place.
 
 use braid_lab::scenario::{Overrides, Scenario};
 use proptest::prelude::*;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// More than are ever on their way: what the library never tells the end of is forgotten.
 const MOST: usize = 1 << 16;
 
-/// Those of one path that are on their way.
+/// Packets of one path that only acknowledge and are on their way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Apart {
     /// Their sizes by their numbers.

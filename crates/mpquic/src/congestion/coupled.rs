@@ -32,9 +32,9 @@ pub(crate) struct Coupled {
 #[derive(Clone, Copy, Debug)]
 struct Delay {
     began: Instant,
-    /// Of round-trip times. The draft takes the mean, which also counts what packets wait for
-    /// in bursts, for one acknowledgement of many, and for a busy processor; the least is the
-    /// queue that stands, as Linux's TCP Vegas measures it.
+    /// Minimum of the round-trip times. The draft takes the mean, which also counts what packets
+    /// wait for in bursts, for one acknowledgement of many, and for a busy processor; the
+    /// minimum is the queue that stands, as Linux's TCP Vegas measures it.
     least: Duration,
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Cap {
 }
 
 impl Slot {
-    /// What the path carries without a queue may be under way, and little more.
+    /// Limits the window to what the path carries without a queue, and little more.
     pub(crate) fn drain(&mut self, now: Instant) {
         let (least, srtt) = (self.least_rtt.as_secs_f64(), self.srtt.as_secs_f64());
         // Before the first sample of a path that was resumed, its queue is not known.

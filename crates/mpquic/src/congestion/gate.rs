@@ -29,7 +29,7 @@ pub(crate) struct Gates {
     pub(crate) inner: Inner,
 }
 
-/// What is behind the gates.
+/// Controllers behind the gates.
 #[derive(Clone)]
 pub(crate) enum Inner {
     /// The library's own, which knows of one path, and whether it takes back itself what it did
@@ -132,7 +132,7 @@ impl Gate {
         any.downcast::<Self>().ok().map(|gate| gate.end.slot)
     }
 
-    /// Has another controller take over, where the path's radio has changed.
+    /// Replaces the controller by a fresh one, where the path's radio has changed.
     fn renew(&mut self, now: Instant) {
         let slot = self.end.slot;
         let due = |s: &mut super::Slot| std::mem::take(&mut s.anew).then_some(s.mtu);
@@ -181,7 +181,7 @@ impl Gate {
         self.inner.on_packet_lost(bytes, number, now);
     }
 
-    /// Has the controller answer congestion.
+    /// Makes the controller answer congestion.
     fn congested(
         &mut self,
         now: Instant,

@@ -12,7 +12,7 @@ use crate::reordering::{Late, Reordering, Times};
 
 /// Probe timeouts that persistent congestion lasts (RFC 9002 7.6.1).
 const PERSISTENT: u32 = 3;
-/// What a peer of the library may hold an acknowledgement back (RFC 9000 18.2).
+/// Time that a peer of the library may hold an acknowledgement back (RFC 9000 18.2).
 const ACK_DELAY: Duration = Duration::from_millis(25);
 /// Round trips after which a packet that was taken for lost is.
 const CERTAIN: u32 = 2;
@@ -44,10 +44,10 @@ impl Packet {
     }
 }
 
-/// What was known of a packet when the library told of it.
+/// Knowledge of a packet when the library told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// It was under way.
+    /// The packet was under way.
     UnderWay,
     /// The controller was told that it is lost.
     Lost,
@@ -120,7 +120,7 @@ impl Usual {
     }
 }
 
-/// What is under way on a path, and what was taken for lost a short time ago.
+/// Packets under way on a path, and those taken for lost a short time ago.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
     packets: BTreeMap<u64, Packet>,
@@ -139,7 +139,7 @@ pub(super) struct Losses {
     settled: Option<Instant>,
     /// Lost packets that are open: if all of them arrive, no loss was one.
     open: usize,
-    /// They have.
+    /// Whether all of them have arrived.
     spurious: bool,
 }
 
@@ -253,8 +253,8 @@ impl Losses {
         })
     }
 
-    /// What the usual round-trip time without a queue is longer than the least, where packets
-    /// overtake each other.
+    /// Returns by how much the usual round-trip time without a queue exceeds the minimum, where
+    /// packets overtake each other.
     pub(super) fn spread(&self) -> Duration {
         match self.reordering.is_seen() {
             true => self.usual.spread(),
@@ -299,7 +299,7 @@ impl Losses {
         runs.any(of)
     }
 
-    /// What was lost so long ago will not arrive.
+    /// Closes losses that are so old that their packets will not arrive.
     pub(super) fn settle(&mut self, rtt: Rtt, now: Instant) {
         // As often as that is enough, and there may be thousands.
         if self.settled.is_some_and(|t| now < t + SETTLE) {

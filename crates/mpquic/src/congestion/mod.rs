@@ -28,7 +28,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     LIBRARY.into_iter().chain(ours.filter(|n| *n != "reno"))
 }
 
-/// What makes the controllers called `name`.
+/// Returns the factory of the controllers called `name`.
 pub(crate) fn inner(name: &str) -> Result<Inner, Error> {
     Ok(match name {
         "reno" => Inner::Library(Arc::new(NewRenoConfig::default()), false),

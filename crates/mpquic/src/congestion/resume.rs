@@ -28,7 +28,7 @@ const MOST: u64 = 64 << 20;
 /// Round trips after which a jump is over, from when it is made use of.
 const ROUNDS: u32 = 4;
 
-/// What a path carried when it ended.
+/// Rate and window of a path when it ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Saved {
     /// Bytes per second.
@@ -39,7 +39,7 @@ pub(crate) struct Saved {
 }
 
 impl Saved {
-    /// Of a path that ends now; none if it never carried anything.
+    /// Saves the state of a path that ends now; none if it never carried anything.
     pub(crate) fn of(slot: &Slot, now: Instant) -> Option<Self> {
         let srtt = slot.srtt.as_secs_f64();
         // Only what was acknowledged tells of the path.
@@ -50,8 +50,8 @@ impl Saved {
         })
     }
 
-    /// What the next path of that access may begin with, bytes, if its round-trip time is
-    /// `rtt`.
+    /// Returns the jump that the next path of that access may begin with, bytes, if its round-trip
+    /// time is `rtt`.
     pub(crate) fn jump(&self, rtt: Duration, now: Instant) -> Option<Jump> {
         let jump = Jump::to(self.rate, rtt)?;
         let ends = self.at + LIFETIME;
@@ -157,7 +157,7 @@ impl Retreat {
         newest.is_some_and(|t| t > self.begun)
     }
 
-    /// Has the controller hear of it.
+    /// Reports the congestion events that it took to the controller, as one.
     pub(super) fn tell(self, controller: &mut dyn Controller, now: Instant) {
         controller.on_congestion_event(now, self.begun, false, self.ecn, self.lost, self.largest);
     }

@@ -1,4 +1,4 @@
-//! What the congestion controllers of one connection share: the scheduler reads the
+//! State that the congestion controllers of one connection share: the scheduler reads the
 //! windows of its paths from it, coupled controllers those of their siblings.
 
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use super::resume::Jump;
 pub(crate) struct Slot {
     /// Its path has not ended.
     pub(crate) alive: bool,
-    /// It belongs to a path that the scheduler gives data to; the gate of another is
+    /// Whether it belongs to a path that the scheduler gives data to; the gate of another is
     /// always open.
     pub(crate) scheduled: bool,
     /// The scheduler has data leave here now.
@@ -28,20 +28,20 @@ pub(crate) struct Slot {
     pub(crate) exempt: bool,
     /// Congestion window, bytes.
     pub(crate) window: u64,
-    /// That of the controller, without a jump.
+    /// Congestion window of the controller, bytes, without a jump.
     pub(super) own: u64,
     /// Bytes on their way that are acknowledged one day, without those that no window
     /// holds back.
     pub(crate) in_flight: u64,
-    /// Those.
+    /// Packets on their way that no window holds back.
     pub(super) apart: Apart,
-    /// It had room, and nothing was sent: for want of data, or because the scheduler had
+    /// Whether it had room, and nothing was sent: for want of data, or because the scheduler had
     /// another carry it. Acknowledgements may not open such a window (RFC 9002 7.8).
-    /// What the library thinks of that is wrong for a path that is held back.
+    /// The library's own view of that is wrong for a path that is held back.
     pub(crate) idle: bool,
     /// Bytes of a full UDP payload.
     pub(crate) mtu: u64,
-    /// What is sent now looks whether it fits: its loss says nothing of congestion (RFC 8899 3).
+    /// Whether packets sent now probe for size: their loss says nothing of congestion (RFC 8899 3).
     pub(crate) probing: bool,
     pub(crate) srtt: Duration,
     /// The least round-trip time so far.
@@ -177,7 +177,7 @@ const LEFT_ALONE: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     all: Vec<Slot>,
-    /// Those that have ended, the first of them in front.
+    /// Slots that have ended, the first of them in front.
     ended: VecDeque<usize>,
 }
 

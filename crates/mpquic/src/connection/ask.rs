@@ -11,15 +11,15 @@ use super::transmit::Open;
 
 /// How often, until the path has ended for having been idle: 60 bytes each.
 const EVERY: Duration = Duration::from_millis(100);
-/// The same once the whole session has been silent for [`LONG`].
+/// Interval once the whole session has been silent for [`LONG`].
 const EVERY_LATER: Duration = Duration::from_millis(250);
 const LONG: Duration = Duration::from_secs(5);
 
-/// Of one path.
+/// Liveness probes of one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ask {
     at: Option<Instant>,
-    /// It is time.
+    /// Whether a probe is due now.
     now: bool,
 }
 

@@ -10,7 +10,7 @@ use super::paths::Path;
 use crate::lane::Lane;
 use crate::transport::PATH_IDLE;
 
-/// What a path is closed with whose access is lost (draft-ietf-quic-multipath,
+/// Error code that a path is closed with whose access is lost (draft-ietf-quic-multipath,
 /// PATH_UNSTABLE_OR_POOR).
 const LOST: VarInt = VarInt::from_u32(0x3e76);
 /// A path on which something came back within this lives: pings are 2 s apart.
@@ -65,15 +65,15 @@ impl Connection {
         path.stale || !usable
     }
 
-    /// Has the peer told on all other paths: what is the fastest for it, the queues of both ends
-    /// say, and this end knows of one.
+    /// Tells the peer on all other paths: which of them is the fastest for it, the queues of both
+    /// ends say, and this end knows of one.
     fn tell_closed(&mut self, ids: &[PathId]) {
         let may = |p: &&Path| p.established && !p.held && !self.is_lost(p) && self.takes_data(p);
         let others: Vec<u32> = self.paths.iter().filter(may).map(|p| p.number).collect();
         self.outbox.first(&others, &Lane::write_closed(ids));
     }
 
-    /// What the peer has told of that: nothing leaves there from now on.
+    /// Takes the paths that the peer has closed: nothing leaves there from now on.
     pub(super) fn hear_closed(&mut self, now: Instant) {
         let Some(lane) = &mut self.lane else {
             return;

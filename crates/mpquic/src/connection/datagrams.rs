@@ -17,12 +17,12 @@ use crate::lane::{self, LaneError, Piece, What};
 use crate::steering::Acks;
 use crate::transport;
 
-/// What the library counts of an empty queue, and less than one datagram.
+/// Bytes that the library counts of an empty queue, and less than one datagram.
 const SPARE: usize = 64;
 
 /// Bytes of a DATAGRAM frame's type and length (RFC 9221 4).
 const DATAGRAM_HEADER: usize = 3;
-/// What the library may have of room beyond what it says.
+/// Bytes of room that the library may have beyond what it says.
 const SLACK: usize = 16;
 
 /// How often acknowledgements are sent on two paths.
@@ -34,11 +34,12 @@ const COPY_EVERY: Duration = Duration::from_millis(4);
 pub(super) struct Outbox {
     /// By the number of the path.
     waiting: VecDeque<(u32, Bytes)>,
-    /// Those in front only acknowledge.
+    /// Number of datagrams in front that leave whatever the windows say: acknowledgements, and
+    /// what `first` puts there.
     acks: usize,
     /// The path of those that are in QUIC's queue, and how many.
     queued: Option<(u32, usize)>,
-    /// Those only acknowledge.
+    /// Whether the datagrams in QUIC's queue were counted in `acks`.
     exempt: bool,
     /// There is one, and it is longer than any that has arrived.
     probing: bool,
@@ -48,7 +49,7 @@ pub(super) struct Outbox {
     turn: usize,
     /// When an acknowledgement was sent on two paths last.
     copied: Option<Instant>,
-    /// What was sent again last, and where it is.
+    /// Piece that was reinjected last, and the paths that it is on.
     again: Option<(Piece, Paths)>,
 }
 
@@ -212,7 +213,7 @@ impl Connection {
         self.outbox.queued = (count > 0).then_some((number, count));
     }
 
-    /// Has the lane write what is next but for acknowledgements; false if that is nothing.
+    /// Makes the lane write what is next but for acknowledgements; false if that is nothing.
     fn fill(&mut self, now: Instant) -> bool {
         self.look(now);
         let Some(room) = self.quic.datagrams().max_size() else {

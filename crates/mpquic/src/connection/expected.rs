@@ -1,4 +1,4 @@
-//! What paths are expected to carry before anything was sent on them: the device knows of
+//! Rates that paths are expected to carry before anything was sent on them: the device knows of
 //! its accesses, and tells the proxy, which sends most.
 
 use braid_core::Rate;
@@ -38,7 +38,7 @@ impl Connection {
         }
     }
 
-    /// What the peer has told of it.
+    /// Takes the rates that the peer has told.
     pub(super) fn hear_expected(&mut self) {
         let news = match &mut self.lane {
             Some(lane) => lane.expected(),
@@ -65,8 +65,8 @@ impl Connection {
         }
     }
 
-    /// What is expected of a path has changed: counts while the path is fresh, and later
-    /// where it rises.
+    /// Applies a change of the rate that is expected of a path: it counts while the path is fresh,
+    /// and later where it rises.
     pub(super) fn expect_anew(&mut self, id: PathId) {
         let rate = self.expected_rate(id);
         let Some(path) = self.paths.iter_mut().find(|p| p.id == id) else {
@@ -90,12 +90,12 @@ impl Connection {
         }
     }
 
-    /// What a path begins with by what is expected of it.
+    /// Returns the jump that a path begins with by what is expected of it.
     pub(super) fn expected_jump(&self, id: PathId) -> Option<Jump> {
         Jump::to(self.expected_rate(id)? as f64, self.quic.rtt(id)?)
     }
 
-    /// What is expected of a path that this end sends on, bytes per second.
+    /// Returns the rate expected of a path that this end sends on, bytes per second.
     pub(super) fn expected_rate(&self, id: PathId) -> Option<u64> {
         let path = self.paths.iter().find(|p| p.id == id)?;
         let own = path.access.and_then(|i| self.accesses[i].expected.up);

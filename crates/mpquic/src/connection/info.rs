@@ -1,4 +1,4 @@
-//! What programs are told of the paths.
+//! State of the paths, as programs are told of it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub struct PathInfo {
     pub local: Option<IpAddr>,
     /// The other end.
     pub remote: SocketAddr,
-    /// It may carry data: validated, and not silent.
+    /// Whether it may carry data: validated, and not silent.
     pub usable: bool,
     /// Nothing comes back on it.
     pub silent: bool,

@@ -14,7 +14,7 @@ const MANY: u64 = 1 << 20;
 /// Packets between two looks when nothing but pings is under way.
 const QUIET: u64 = 64;
 
-/// What was sent, and received, in datagrams.
+/// Counts of the datagrams sent, and received.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Keys {
     /// Sent until the last update.

@@ -44,14 +44,14 @@ use paths::{Opening, Path};
 use quiet::Quiet;
 pub use transmit::Outgoing;
 
-/// What happened on a connection.
+/// Event on a connection.
 #[derive(Debug)]
 pub enum Event {
     /// Both ends have finished the handshake: data may be sent.
     Connected,
     /// The connection has ended.
     Lost(ConnectionError),
-    /// It was closed on a peer that does not keep to the protocol of the datagram lane.
+    /// The connection was closed on a peer that does not keep to the protocol of the datagram lane.
     Refused(LaneError),
     /// Something about a stream.
     Stream(StreamEvent),
@@ -74,12 +74,12 @@ pub struct Connection {
     handle: ConnectionHandle,
     quic: noq_proto::Connection,
     shared: Shared,
-    /// None where streams of QUIC itself carry the data.
+    /// Datagram lane; none where streams of QUIC itself carry the data.
     lane: Option<Box<lane::Lane>>,
     outbox: Outbox,
     identifiers: Identifiers<ConnectionEvent>,
     scheduler: Box<dyn Scheduler>,
-    /// What blocks the receiver is sent again ([`Steering::reinject`]).
+    /// Whether what blocks the receiver is reinjected ([`Steering::reinject`]).
     reinject: bool,
     accesses: Vec<Access>,
     /// The access that the connection began on, whose address QUIC is not told.
@@ -94,7 +94,7 @@ pub struct Connection {
     resumes: bool,
     /// Whether what the peer expects of paths is believed.
     heeds: bool,
-    /// That, of paths that are not here yet.
+    /// Expectations of the peer about paths that are not here yet.
     expected: BTreeMap<PathId, Expectation>,
     /// By the number of the access: its socket has no room.
     full: Vec<bool>,
@@ -104,7 +104,7 @@ pub struct Connection {
     ping: Option<Instant>,
     keys: Keys,
     quiet: Quiet,
-    /// None until the handshake is done.
+    /// Liveness clock of the session; none until the handshake is done.
     alive: Option<Alive>,
     /// Bursts that may leave before the peer has answered; none: any.
     quota: Option<u32>,
@@ -128,7 +128,7 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// What a connection is made with.
+/// Parts that a connection is made of.
 pub(crate) struct Parts {
     pub(crate) handle: ConnectionHandle,
     pub(crate) quic: noq_proto::Connection,
@@ -228,7 +228,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Has another scheduler decide, from the next packet on.
+    /// Replaces the scheduler, from the next packet on.
     pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
         self.scheduler = scheduler;
     }

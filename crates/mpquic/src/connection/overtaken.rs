@@ -33,7 +33,7 @@ impl Connection {
         smoothed.max(o.latest).mul_f32(PATIENCE) + TICK
     }
 
-    /// Has the library send again what is lost by now.
+    /// Makes the library retransmit what is lost by now.
     pub(super) fn send_overtaken_again(&mut self, now: Instant) {
         if self.overtaken_due().is_none_or(|t| t > now) {
             return;

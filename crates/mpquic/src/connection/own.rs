@@ -1,6 +1,6 @@
-//! What QUIC has to say beside data, and when it is asked for it.
+//! QUIC's own frames beside data, and when QUIC is polled for them.
 //!
-//! Asked at once, it would answer every second acknowledgement of the lane with a packet
+//! Polled at once, it would answer every second acknowledgement of the lane with a packet
 //! on its first path, however slow that is, and where many receivers share a Wi-Fi channel
 //! one such packet takes the place of one with data. So these answers wait for data to take
 //! them along.
@@ -22,7 +22,7 @@ pub(super) struct Own {
     stirred: bool,
     /// Events since it was last looked.
     arrived: u32,
-    /// Those of them that only brought an acknowledgement of the lane.
+    /// Events among them that only brought an acknowledgement of the lane.
     acks: u32,
     /// Whether there were such that may not have been answered.
     owed: bool,
@@ -41,7 +41,7 @@ impl Own {
         self.arrived = self.arrived.saturating_add(1);
     }
 
-    /// It was an acknowledgement of the lane.
+    /// Counts an arrival that was an acknowledgement of the lane.
     pub(super) fn acknowledged(&mut self, now: Instant) {
         self.acks = self.acks.saturating_add(1);
         self.due.get_or_insert(now + PATIENCE);
@@ -67,13 +67,13 @@ impl Own {
         }
     }
 
-    /// It was, and had nothing more to say.
+    /// Records that QUIC was polled, and had nothing more to say.
     pub(super) fn said(&mut self) {
         self.stirred = false;
         self.answered();
     }
 
-    /// What it had to say about packets went with data.
+    /// Records that what QUIC had to say about packets went with data.
     pub(super) fn answered(&mut self) {
         (self.owed, self.due) = (false, None);
     }

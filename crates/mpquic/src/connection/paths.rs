@@ -1,4 +1,4 @@
-//! Which paths there are, and the opening of those that are missing.
+//! Paths of a connection, and the opening of those that are missing.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(5);
 /// Paths are pinged so often.
 const PING: Duration = Duration::from_secs(2);
-/// The same on the stream lane, whose paths end sooner.
+/// Interval of pings on the stream lane, whose paths end sooner.
 const PING_ON_STREAMS: Duration = Duration::from_secs(1);
 /// Connection ids for further paths arrive some time after the handshake.
 const NO_CIDS_YET: Duration = Duration::from_millis(5);
@@ -27,11 +27,11 @@ const NO_CIDS_YET: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     pub(super) id: PathId,
-    /// The same for the scheduler.
+    /// Number of the path for the scheduler.
     pub(super) number: u32,
     pub(super) access: Option<usize>,
     pub(super) network: FourTuple,
-    /// Of its congestion controller.
+    /// Slot of its congestion controller.
     pub(super) slot: usize,
     pub(super) pacer: Pacer,
     /// Bytes on their way before the burst that is written now.
@@ -51,7 +51,7 @@ pub(super) struct Path {
     pub(super) said: Said,
     /// When the newest packet was sent that QUIC had acknowledged when it was looked.
     pub(super) newest: Option<Instant>,
-    /// What the peer says that it carries to there.
+    /// Rate that the path carries to the peer, as the peer says.
     pub(super) expected: Option<Expectation>,
     /// The least that was expected of it since its controller began, bytes per second.
     pub(super) foreseen: Option<u64>,

@@ -15,7 +15,7 @@ use super::paths::Path;
 use crate::congestion::Shared;
 use crate::lane::Lane;
 
-/// What a peer, or the queue before a link, may be late by beside two round trips.
+/// Time that a peer, or the queue before a link, may be late by beside two round trips.
 const SLACK: Duration = Duration::from_millis(40);
 
 /// Since when QUIC waits for any acknowledgement.
@@ -26,7 +26,7 @@ pub(super) struct Quiet {
     due: Option<Instant>,
     /// Numbers of the paths that have waited since then.
     waiting: Vec<u32>,
-    /// Those that wait now; kept for its room, as this is looked at for every burst.
+    /// Numbers of the paths that wait now; kept for its room, as this is looked at for every burst.
     busy: Vec<u32>,
     /// When the first path was asked, and its number.
     asked: Option<(Instant, u32)>,

@@ -15,7 +15,7 @@ use super::Connection;
 /// Longer than what the peer answers with is under way.
 const OWN: Duration = Duration::from_secs(1);
 
-/// What a path is to QUIC.
+/// Returns the QUIC status of a path.
 pub(super) fn status(backup: bool) -> PathStatus {
     match backup {
         true => PathStatus::Backup,
@@ -23,19 +23,19 @@ pub(super) fn status(backup: bool) -> PathStatus {
     }
 }
 
-/// What was said of one path.
+/// Statuses that both ends have said of one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Said {
     /// The peer wants it to be left.
     theirs: bool,
-    /// It is left for that.
+    /// Whether this end leaves it because the peer wants that.
     followed: bool,
     /// When this end changed what it wants itself.
     changed: Option<Instant>,
 }
 
 impl Said {
-    /// What the peer wants counts now.
+    /// Follows what the peer wants, unless this end changed what it wants less than [`OWN`] ago.
     fn settle(&mut self, now: Instant) {
         if self.changed.is_none_or(|t| t + OWN <= now) {
             (self.followed, self.changed) = (self.theirs, None);

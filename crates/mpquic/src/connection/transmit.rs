@@ -1,4 +1,4 @@
-//! What is sent next, and on which path.
+//! Choice of what is sent next, and on which path.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -14,7 +14,7 @@ use crate::pacer::LONGEST_BURST;
 
 pub(super) const BURST: NonZeroUsize = NonZeroUsize::new(MOST_BURST as usize).expect("not zero");
 
-/// Which gates are open.
+/// Gates that are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Open {
     All,
@@ -25,7 +25,7 @@ pub(super) enum Open {
 /// A burst of UDP datagrams that is to be sent.
 #[derive(Debug)]
 pub struct Outgoing {
-    /// What of the buffer, where to and from where.
+    /// Part of the buffer to send, where to and from where.
     pub transmit: Transmit,
     /// The access that it leaves on; none where that is left to the routing.
     pub access: Option<usize>,
@@ -143,7 +143,7 @@ impl Connection {
         }
     }
 
-    /// Has the scheduler see the paths as they are.
+    /// Shows the scheduler the paths as they are.
     pub(super) fn look(&mut self, now: Instant) {
         let mut slots = self.shared.lock();
         self.paced = None;

@@ -14,13 +14,13 @@ const VERSION: u8 = 1;
 /// Why the proxy does not connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It is not allowed to.
+    /// Destination that the proxy is not allowed to connect to.
     #[error("the proxy is not allowed to connect there: add it to its `allow`")]
     Forbidden,
     /// Nobody listens there.
     #[error("nobody listens there")]
     Refused,
-    /// It cannot be reached.
+    /// Destination that cannot be reached.
     #[error("the proxy cannot reach it")]
     Unreachable,
 }

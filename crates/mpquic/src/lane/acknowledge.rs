@@ -1,4 +1,4 @@
-//! What has arrived on the paths of the peer, and when it is told.
+//! Acknowledgement of what has arrived on the paths of the peer, and when it is due.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -8,10 +8,10 @@ use bytes::{Bytes, BytesMut};
 const COPIED: usize = 1024;
 /// Short parts that follow one another are joined up to this.
 const JOINED: usize = 4096;
-/// What a part costs beside its bytes, at most: its place, and what of a datagram is not it.
+/// Maximum bytes of memory of a part beside its data: its place, and the rest of its datagram.
 const PART_COST: usize = 512;
 
-/// What has come, without overlaps.
+/// Parts that have arrived, by their offset, without overlaps.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     parts: BTreeMap<u64, Bytes>,

@@ -1,4 +1,4 @@
-//! What an end tells the other of the paths of QUIC: how much they may carry to it.
+//! Expected rates of the paths of QUIC: each end tells the other how much they may carry to it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use noq_proto::PathId;
 use super::Lane;
 use super::told::Word;
 
-/// What the peer expects of a path: of several words the one with the greatest number.
+/// Rate that the peer expects of a path: of several words the one with the greatest number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Expectation {
     pub(crate) number: u64,
@@ -37,7 +37,7 @@ impl Lane {
         self.outgoing.told.forget_path(path);
     }
 
-    /// What the peer has told of that since this was asked last.
+    /// Takes the expectations, by path, that the peer has sent since the last call.
     pub(crate) fn expected(&mut self) -> BTreeMap<PathId, Expectation> {
         std::mem::take(&mut self.expected)
     }

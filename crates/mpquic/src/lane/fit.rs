@@ -26,7 +26,7 @@ const TRIES: u32 = 3;
 const TRIES_BETWEEN: u32 = 2;
 /// The search ends when it is as exact as this.
 const STEP: usize = 16;
-/// What QUIC adds to some packets, such as a ping.
+/// Bytes that QUIC adds to some packets, such as a ping.
 const SPARE: usize = 16;
 /// A probe that nothing is heard of is sent again after this.
 const UNHEARD: Duration = Duration::from_secs(3);
@@ -41,7 +41,7 @@ struct Probe {
     at: Instant,
 }
 
-/// What is known of one path.
+/// State of the packet size search on one path.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
     /// The longest that has arrived, or the base.
@@ -52,7 +52,7 @@ pub(super) struct Fit {
     /// Probes of this size that were lost.
     tries: u32,
     raise: Duration,
-    /// What was found before it was sought anew.
+    /// Size that was found before the search began anew.
     last: Option<usize>,
     /// The latest long one that has arrived.
     arrived: Option<u64>,
@@ -155,7 +155,7 @@ impl Fit {
         }
     }
 
-    /// It was lost, on a path that is not silent.
+    /// Notes that datagram number `n`, of `len` bytes, was lost, on a path that is not silent.
     pub(super) fn lost(&mut self, n: u64, len: usize, now: Instant) {
         if let Some(probe) = self.probe.filter(|p| p.number == n) {
             self.probe = None;

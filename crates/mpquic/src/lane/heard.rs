@@ -1,4 +1,4 @@
-//! Which datagrams of one path of the peer have arrived.
+//! Datagrams of one path of the peer that have arrived.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,8 @@ impl Heard {
         Some(sequence == next)
     }
 
-    /// What was lost leaves gaps for good, which need not be told for good.
+    /// Ends the report of old ranges: lost datagrams leave gaps for good, which need not be told
+    /// for good.
     fn forget_told(&mut self, largest: u64, sequence: u64, now: Instant) {
         let (before, at) = *self.mark.get_or_insert((largest, now));
         if now >= at + TOLD_FOR {
@@ -76,7 +77,7 @@ impl Heard {
         })
     }
 
-    /// It did not fit and is to be told again.
+    /// Marks the acknowledgement as pending again, as it did not fit.
     pub(super) fn again(&mut self) {
         self.news = true;
     }

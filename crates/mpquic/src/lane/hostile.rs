@@ -13,12 +13,12 @@ use super::*;
 
 mod floods;
 
-/// What a lane holds beside what it was sent: the state of its channels and paths.
+/// Bytes that a lane holds beside what it was sent: the state of its channels and paths.
 const BASE: usize = 1 << 20;
-/// What a byte that was sent costs at most: a frame with one byte of data has six.
+/// Maximum bytes of memory for each byte that was sent: a frame with one byte of data has six.
 const PER_BYTE: usize = 200;
 
-/// What the peer or this end does next.
+/// Next action of the peer or of this end.
 #[derive(Clone, Debug)]
 enum Op {
     Frames(Option<(u32, u64)>, Vec<Frame>),

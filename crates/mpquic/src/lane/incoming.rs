@@ -27,8 +27,8 @@ pub(super) const WINDOW: u64 = 16 << 20;
 pub(super) const ALL_WINDOW: u64 = 64 << 20;
 /// Credit is told anew when so much of it has been used.
 const STEP: u64 = WINDOW / 8;
-/// What the parts of all streams may cost: more than full packets do, whatever is missing
-/// between them, and less than single bytes.
+/// Maximum bytes of memory of the parts of all streams: more than full packets cost, whatever is
+/// missing between them, and less than single bytes.
 const MOST_COST: usize = 2 * ALL_WINDOW as usize;
 /// Streams at a time.
 pub(super) const MOST_CHANNELS: usize = 256;
@@ -42,7 +42,7 @@ pub enum End {
     Finished,
     /// The peer has reset it, with this error code: the rest of it does not come.
     Reset(u64),
-    /// It had ended before, and how is not known any more.
+    /// Earlier end of a kind that is not known any more.
     Forgotten,
 }
 
@@ -153,14 +153,14 @@ impl Stream {
     }
 }
 
-/// What has arrived.
+/// Streams and messages that have arrived.
 #[derive(Debug)]
 pub(super) struct Incoming {
     streams: BTreeMap<u64, Stream>,
     over: Over,
     /// How many of them were stopped.
     stopped: usize,
-    /// What the parts of all streams cost.
+    /// Bytes of memory that the parts of all streams cost.
     cost: usize,
     /// Bytes of all streams: up to the last of each that has arrived, read, and granted.
     reached: u64,
@@ -291,7 +291,7 @@ impl Incoming {
         }
     }
 
-    /// Has all of a stream from some place on count as read.
+    /// Counts all of a stream from some place on as read.
     fn skip(&mut self, channel: u64, from: impl Fn(&Stream) -> u64) {
         if let Some(s) = self.streams.get_mut(&channel) {
             let cost = s.parts.cost();
@@ -371,7 +371,7 @@ impl Incoming {
         (self.reached, self.read)
     }
 
-    /// What the parts of all streams cost.
+    /// Bytes of memory that the parts of all streams cost.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.cost

@@ -15,9 +15,9 @@ pub(super) const MOST_MESSAGE: u32 = 64 << 10;
 const MOST_PARTIAL: usize = 4096;
 /// Parts that a message may lie in, with gaps between them: ours are never so small.
 const MOST_PARTS: usize = 1024;
-/// What all messages may cost that are not taken: the oldest are given up.
+/// Maximum bytes of memory of all messages that are not taken: the oldest are given up.
 const MOST_COST: usize = 16 << 20;
-/// What a message costs beside its bytes, at most.
+/// Maximum bytes of memory of a message beside its data.
 const MESSAGE_COST: usize = 512;
 /// Numbers of messages that are told apart; those before are past.
 const MOST_NUMBERS: u64 = 4 * MOST_PARTIAL as u64;
@@ -38,16 +38,16 @@ impl Partial {
     }
 }
 
-/// What has arrived.
+/// Messages that have arrived, whole or in part.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     partial: BTreeMap<u64, Partial>,
-    /// Those that have been given, or given up.
+    /// Numbers of messages that have been given, or given up.
     done: RangeSet<u64>,
     waiting: BTreeMap<u64, (Instant, Bytes)>,
     next_ordered: u64,
     ready: VecDeque<Bytes>,
-    /// What all of these cost.
+    /// Bytes of memory that the partial, waiting and ready messages cost.
     held: usize,
 }
 
@@ -112,7 +112,7 @@ impl Messages {
         self.pass(last.saturating_sub(MOST_NUMBERS));
     }
 
-    /// What comes later of those before `number` is too late.
+    /// Passes over the messages before `number`: what comes of them later is too late.
     fn pass(&mut self, number: u64) {
         if number == 0 {
             return;

@@ -61,16 +61,16 @@ const MOST_PATHS: usize = 256;
 /// The peer does not keep to the lane's protocol: the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LaneError {
-    /// It cannot be read.
+    /// Datagram that cannot be read.
     #[error(transparent)]
     Malformed(#[from] wire::Malformed),
-    /// It can, and may not be.
+    /// Frame that can be read, and is not allowed.
     #[error(transparent)]
     Violation(#[from] incoming::Violation),
-    /// It acknowledges what never left.
+    /// Acknowledgement of what never left.
     #[error("the peer acknowledged what was never sent")]
     NeverSent,
-    /// It uses too many paths at a time.
+    /// Too many paths that the peer uses at a time.
     #[error("the peer uses more paths than it may")]
     ManyPaths,
 }
@@ -82,7 +82,7 @@ pub struct Lane {
     incoming: Incoming,
     sent: BTreeMap<u32, Sent>,
     acks: Acknowledger,
-    /// What the peer expects of paths of QUIC since it was asked for, bytes per second.
+    /// Rates that the peer expects of paths of QUIC, bytes per second, not taken yet.
     expected: BTreeMap<PathId, Expectation>,
     /// Paths of QUIC that the peer has lost, since it was asked for.
     closed: BTreeSet<PathId>,
@@ -111,7 +111,7 @@ impl Lane {
         }
     }
 
-    /// Has at most so many bytes of each channel under way that begins afterwards.
+    /// Limits the bytes under way of each channel that begins afterwards.
     pub(crate) fn limit(&mut self, bytes: u64) {
         self.outgoing.span = bytes;
     }
@@ -331,7 +331,8 @@ impl Lane {
         self.sent.get(&path).map_or(fit::SHORT, |s| s.fit().size())
     }
 
-    /// What is under way the longest and on which path, for reinjection.
+    /// Returns path, send time and pieces of a datagram to reinject: of the oldest under way on
+    /// each path, where the peer may lack some of it, the one whose first piece is the lowest.
     pub(crate) fn oldest(&self) -> Option<(u32, Instant, Vec<Piece>)> {
         let all = self.sent.iter().filter_map(|(p, s)| {
             let (at, pieces) = s.oldest()?;

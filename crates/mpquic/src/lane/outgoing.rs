@@ -1,5 +1,5 @@
-//! What is to be sent on the datagram lane: streams, until acknowledged, and messages,
-//! until they have left.
+//! Outgoing data of the datagram lane: streams, until acknowledged, and messages, until they
+//! have left.
 
 mod ends;
 mod messages;
@@ -21,7 +21,7 @@ const STREAM_BUFFER: u64 = 64 << 20;
 /// A piece of stream data is not made shorter than this to fit in behind another.
 const LEAST: usize = 64;
 
-/// What a datagram carried, so that it can be sent again.
+/// Piece of a datagram's content, so that it can be retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Piece {
     /// Stream data; `fin`: its last.
@@ -31,16 +31,16 @@ pub(crate) enum Piece {
         len: u32,
         fin: bool,
     },
-    /// What the peer was told.
+    /// Word that the peer was sent.
     Word(Word),
 }
 
-/// What of that is to be sent now.
+/// Selection of the data that is to be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// What was lost, then anything else.
+    /// Lost data, then anything else.
     All,
-    /// What was not sent before.
+    /// Data that was not sent before.
     New,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Outgoing {
     sent: u64,
     acked: u64,
     most: u64,
-    /// Of each stream, this many may be under way.
+    /// Maximum bytes under way of each stream.
     pub(super) span: u64,
     messages: Messages,
     /// Pieces that were lost, in order.
@@ -104,7 +104,7 @@ impl Outgoing {
         n
     }
 
-    /// None of a channel that is over.
+    /// Returns the stream of a channel, which begins if it is new; none where it is over.
     fn stream(&mut self, channel: u64, window: u64) -> Option<&mut Stream> {
         if self.over.contains(channel) {
             return None;
@@ -142,7 +142,7 @@ impl Outgoing {
         }
     }
 
-    /// The same of all channels together.
+    /// Takes the credit of all channels together, in bytes.
     pub(super) fn credited_all(&mut self, most: u64) {
         self.most = self.most.max(most);
     }
@@ -310,7 +310,7 @@ impl Outgoing {
         })
     }
 
-    /// These have arrived.
+    /// Notes that pieces have arrived.
     pub(super) fn acked(&mut self, pieces: &[Piece]) {
         for piece in pieces {
             match *piece {
@@ -353,7 +353,7 @@ impl Outgoing {
         }
     }
 
-    /// These have not.
+    /// Notes that pieces are lost: those that are still needed are retransmitted.
     pub(super) fn lose(&mut self, pieces: Vec<Piece>) {
         for piece in pieces {
             match piece {

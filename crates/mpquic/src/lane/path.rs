@@ -1,4 +1,4 @@
-//! What is known of a path, and what the lane is told of it.
+//! State of a path, and notifications to the lane about it.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -10,9 +10,8 @@ use super::Lane;
 use super::wire::{self, Frame};
 
 impl Lane {
-    /// Of the latest datagram on a path, the peer's clock at its arrival less ours at its
-    /// sending, microseconds modulo 2^32: between two paths, the difference of their
-    /// one-way delays.
+    /// Peer's clock at the arrival of the latest datagram on a path less ours at its sending,
+    /// microseconds modulo 2^32: between two paths, the difference of their one-way delays.
     pub fn one_way(&self, path: u32) -> Option<u32> {
         self.sent.get(&path)?.one_way
     }
@@ -57,7 +56,7 @@ impl Lane {
         }
     }
 
-    /// What has left since a path was suspected has arrived.
+    /// Ends the suspicion of a path: what has left since it began has arrived.
     pub(crate) fn revive(&mut self, path: u32, now: Instant) {
         if let Some(sent) = self.sent.get_mut(&path) {
             sent.revive(now);
@@ -75,7 +74,7 @@ impl Lane {
         out.freeze()
     }
 
-    /// Those that the peer has told of since this was asked last.
+    /// Takes the paths of QUIC that the peer has reported as lost since the last call.
     pub(crate) fn closed(&mut self) -> BTreeSet<PathId> {
         std::mem::take(&mut self.closed)
     }

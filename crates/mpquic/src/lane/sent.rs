@@ -1,4 +1,4 @@
-//! What is under way on one path of the datagram lane: round-trip time, acknowledgement
+//! Datagrams under way on one path of the datagram lane: round-trip time, acknowledgement
 //! and loss of our own (RFC 9002, per path). The library's round-trip times mix two
 //! paths, and of the loss of datagrams it tells nothing.
 
@@ -17,10 +17,10 @@ pub(super) const ACK_DELAY: Duration = Duration::from_millis(5);
 /// Before the first sample.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
 
-/// What a busy end may be late by, beside the delay of acknowledgements.
+/// Maximum delay of a busy end, beside the delay of acknowledgements.
 const SLACK: Duration = Duration::from_millis(20);
-/// Of a path with fewer under way, silence may be that of one acknowledgement that was
-/// lost: it is suspected the second time.
+/// Datagrams under way from which silence makes a path suspect the first time: with fewer, it may
+/// be that of one acknowledgement that was lost, and the path is suspected the second time.
 const MANY: usize = 4;
 /// Packets that are remembered after they were taken for lost.
 const MOST_LATE: usize = 4096;
@@ -36,7 +36,7 @@ struct Packet {
     pieces: Vec<Piece>,
 }
 
-/// What an acknowledgement or a timer brought out.
+/// Pieces that an acknowledgement has shown to have arrived, and those taken for lost then.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) acked: Vec<Piece>,
@@ -48,8 +48,8 @@ pub(super) struct Outcome {
 pub(super) struct Sent {
     next: u64,
     packets: BTreeMap<u64, Packet>,
-    /// What was taken for lost, and may yet be acknowledged: without that, a round-trip
-    /// time longer than it was thought to be would never be known.
+    /// Datagrams that were taken for lost, and may yet be acknowledged: without these, a
+    /// round-trip time longer than it was thought to be would never be known.
     late: BTreeMap<u64, Packet>,
     largest_acked: Option<u64>,
     srtt: Option<Duration>,
@@ -140,7 +140,7 @@ impl Sent {
         self.below = Some(now);
     }
 
-    /// It is suspected for another's reason. Returns what is given up for that.
+    /// Suspects the path for a reason outside of it. Returns what is given up for that.
     pub(super) fn doubt(&mut self, now: Instant) -> Vec<Piece> {
         self.suspect.get_or_insert(now);
         self.give_up()
@@ -263,7 +263,7 @@ impl Sent {
         self.remember(found)
     }
 
-    /// Of packets that are taken for lost, what is to be sent again.
+    /// Remembers packets that are taken for lost; returns the pieces to retransmit.
     fn remember(&mut self, lost: Vec<(u64, Packet)>) -> Vec<Piece> {
         let again = lost.iter().flat_map(|(_, p)| p.pieces.clone()).collect();
         self.late.extend(lost);

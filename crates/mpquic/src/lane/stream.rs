@@ -20,11 +20,11 @@ use super::outgoing::Piece;
 /// A stream that is being sent.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// What has not been acknowledged, from `base` on.
+    /// Data that has not been acknowledged, from `base` on.
     pub(super) data: VecDeque<Bytes>,
     pub(super) base: u64,
     pub(super) end: u64,
-    /// What has been sent once.
+    /// End of the data that has been sent once.
     pub(super) next: u64,
     pub(super) acked: RangeSet<u64>,
     /// The peer takes bytes below this.

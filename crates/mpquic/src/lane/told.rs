@@ -1,4 +1,4 @@
-//! What the peer is told, until it is known to have heard of it.
+//! Words to the peer, pending until they are acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,9 @@ use super::wire::Frame;
 pub(crate) enum Word {
     /// How many bytes it may send on all channels together, from the first on.
     CreditOfAll(u64),
-    /// The same on a channel.
+    /// Number of a channel, and how many bytes the peer may send on it, from the first on.
     Credit(u64, u64),
-    /// What a path of QUIC is expected to carry to this end, bytes per second, and the
+    /// Path of QUIC, the rate that it is expected to carry to this end, bytes per second, and the
     /// number of the word.
     Expected(PathId, u64, u64),
     /// A channel is reset: its error code and its final size.
@@ -23,7 +23,7 @@ pub(crate) enum Word {
     Stop(u64, u64),
 }
 
-/// What a word is of.
+/// Subject of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Of {
     All,
@@ -62,11 +62,11 @@ impl Word {
 /// Bytes of a frame, at most.
 const FRAME: usize = 1 + 8 + 8 + 8;
 
-/// What is to be told: the latest of each.
+/// Pending words: the latest of each subject.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     latest: BTreeMap<Of, Word>,
-    /// Of what the latest has not left since it changed or was lost.
+    /// Subjects whose latest word has not left since it changed or was lost.
     untold: BTreeSet<Of>,
 }
 
@@ -123,7 +123,7 @@ impl Told {
         }
     }
 
-    /// It may not.
+    /// Queues a word again that may be lost, if it is the latest of its subject.
     pub(super) fn lost(&mut self, word: Word) {
         if self.latest.get(&word.of()) == Some(&word) {
             self.untold.insert(word.of());

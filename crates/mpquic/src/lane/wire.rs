@@ -1,4 +1,4 @@
-//! What stands in a DATAGRAM frame (RFC 9221) of the datagram lane.
+//! Format of a DATAGRAM frame (RFC 9221) of the datagram lane.
 //!
 //! ```text
 //! datagram = kind (1 byte) [path (i) sequence (i) sent (4 bytes)] frame*
@@ -53,7 +53,7 @@ pub(super) const fn stream_header(channel: u64, offset: u64, room: usize) -> usi
     1 + size(channel) + size(offset) + size(room as u64)
 }
 
-/// The same of a message.
+/// Bytes of a frame's own that stand before at most `room` bytes of a message.
 pub(super) const fn message_header(number: u64, total: u32, offset: u32, room: usize) -> usize {
     1 + size(number) + size(total as u64) + size(offset as u64) + size(room as u64)
 }
@@ -117,7 +117,7 @@ pub(super) enum Frame {
     },
 }
 
-/// It is none of ours.
+/// Datagram that does not have the format of the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a datagram that is not as agreed: {0}")]
 pub struct Malformed(&'static str);

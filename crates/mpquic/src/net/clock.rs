@@ -10,7 +10,7 @@ const LATE: Duration = Duration::from_secs(2);
 /// Two readings of the clocks are apart by far less.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// What the two clocks told last.
+/// Last readings of the two clocks.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     /// Time that the machine was suspended since it was started.

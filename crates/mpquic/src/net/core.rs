@@ -1,4 +1,4 @@
-//! What the task that drives an end and the programs that use it share.
+//! State that the task that drives an end shares with the programs that use it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -21,7 +21,7 @@ const BATCHES: usize = 8;
 /// Bursts that are sent before others get their turn.
 const AT_A_TIME: usize = 64;
 
-/// Which end this is.
+/// Kind of this end: device or proxy.
 pub(super) enum End {
     /// A socket for each access that has an address, and the connection that is made.
     Device { dial: Option<Box<Dial>> },

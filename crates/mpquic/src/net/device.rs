@@ -28,7 +28,7 @@ const RENEW: Duration = Duration::from_secs(10);
 pub struct Device {
     shared: Shared,
     uplinks: Arc<Vec<Uplink>>,
-    /// What the links are, and whether they may be used.
+    /// State of each link, and whether it may be used.
     links: Arc<Mutex<Vec<(State, bool)>>>,
 }
 
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Device {
     }
 }
 
-/// What is fixed about an access.
+/// Settings of an access that are fixed.
 #[derive(Debug)]
 struct Uplink {
     name: String,
@@ -271,8 +271,8 @@ impl Device {
         result
     }
 
-    /// Has all accesses send from new ports: what a middlebox remembers of the old ones may be
-    /// wrong by now, and each packet would have it go on to.
+    /// Makes all accesses send from new ports: what a middlebox remembers of the old ones may be
+    /// wrong by now, and each packet would keep that alive.
     fn renew(&self) {
         for i in 0..self.uplinks.len() {
             let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use rtnetlink::Handle;
 /// The state of an interface, for one family of addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
-    /// It is up and has a carrier.
+    /// Whether it is up and has a carrier.
     pub(super) up: bool,
     pub(super) address: Option<IpAddr>,
 }
@@ -69,7 +69,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// What the interface is now. Its addresses begin anew where they have changed.
+    /// Returns the state of the interface now. Its addresses begin anew where they have changed.
     pub(super) fn state(
         &mut self,
         links: &Links,

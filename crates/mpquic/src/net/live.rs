@@ -1,4 +1,4 @@
-//! What programs wait for on a session.
+//! Tasks of programs that wait on a session, and what they wait for.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::task::Waker;
@@ -34,21 +34,21 @@ pub struct PathChange {
 
 /// One session, as long as a program holds it.
 pub(super) struct Live {
-    /// None once it has ended.
+    /// Handle of the connection; none once it has ended.
     pub(super) handle: Option<ConnectionHandle>,
     pub(super) connected: bool,
     pub(super) ended: Option<Ended>,
     pub(super) readers: HashMap<u64, Waker>,
     pub(super) writers: HashMap<u64, Waker>,
-    /// Who waits until the peer has all of a stream.
+    /// Tasks that wait until the peer has all of a stream, by stream.
     pub(super) finishers: HashMap<u64, Waker>,
     /// Streams that programs write, and the error code where the peer has stopped them.
     pub(super) writing: HashMap<u64, Option<u64>>,
-    /// Who waits for the peer to stop a stream, whether or not it writes.
+    /// Tasks that wait for the peer to stop a stream, whether or not it writes.
     pub(super) watchers: HashMap<u64, Waker>,
     /// Streams of QUIC that were shut down and dropped, and that the peer does not have all of.
     pub(super) leaving: HashSet<u64>,
-    /// Who waits for the end of the session, for room to open a stream, for a stream that the
+    /// Tasks that wait for the end of the session, for room to open a stream, for a stream that the
     /// peer opens, and for a message: each is woken for what it waits for.
     pub(super) enders: Waiters,
     pub(super) openers: Waiters,

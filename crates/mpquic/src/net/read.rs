@@ -20,7 +20,7 @@ use crate::lane::End;
 pub struct ReadHalf {
     hold: Arc<Hold>,
     id: u64,
-    /// Has been taken from the connection and not been read.
+    /// Data that has been taken from the connection and not been read.
     rest: Bytes,
     /// How it has ended, which every later read is told too.
     ended: Option<Result<(), Aborted>>,

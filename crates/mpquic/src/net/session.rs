@@ -180,7 +180,7 @@ impl Session {
         self.0.with(|_, c| c.set_steering(steering))?
     }
 
-    /// Has a scheduler of the caller's own decide, from the next packet on. It is asked
+    /// Replaces the scheduler by one of the caller's own, from the next packet on. It is asked
     /// while others wait: it does not block.
     ///
     /// # Errors
@@ -222,7 +222,7 @@ impl Session {
         Ok(self.0.with(|_, c| c.silent_for(Instant::now()))?)
     }
 
-    /// What happens to paths from now on.
+    /// Returns the changes of paths from now on.
     ///
     /// # Errors
     /// [`Error::Ended`].

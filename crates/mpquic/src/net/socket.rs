@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-/// What the kernel keeps for us, each way: some ms of a fast path, in which others run.
+/// Bytes that the kernel keeps for us, each way: some ms of a fast path, in which others run.
 const BUFFER: usize = 8 << 20;
 /// Datagrams of one GRO batch.
 const GRO_BYTES: usize = 64 << 10;
@@ -27,10 +27,10 @@ pub(super) struct Arrived {
     pub(super) data: BytesMut,
 }
 
-/// What became of a burst.
+/// Outcome of sending a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// It has left, or never will: what is lost is QUIC's business.
+    /// The burst has left, or never will: what is lost is QUIC's business.
     Done,
     /// The socket has no room.
     Full,

@@ -1,4 +1,4 @@
-//! What is under way on the links.
+//! Datagrams under way on the links.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;

@@ -16,7 +16,7 @@ struct Sending {
     finished: bool,
 }
 
-/// Of the datagram lane.
+/// Channel of the datagram lane that carries the download.
 const CHANNEL: u64 = 0;
 /// Bytes that the application keeps waiting there.
 const BACKLOG: u64 = 1 << 20;
@@ -25,19 +25,19 @@ const BACKLOG: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct App {
     total: u64,
-    /// Of every connection that the proxy has: what was sent, and on which stream.
+    /// Progress of every connection that the proxy has: bytes sent, and on which stream.
     sending: BTreeMap<usize, Sending>,
     pub(super) received: u64,
     incoming: Option<StreamId>,
     /// Sessions that the device has had.
     pub(super) sessions: u64,
-    /// Those that it was told are lost.
+    /// Sessions that the device was told are lost.
     pub(super) lost: u64,
-    /// They may be lost.
+    /// Whether sessions may be lost.
     may_be_lost: bool,
     /// The device has all of it.
     complete: bool,
-    /// What went wrong.
+    /// Description of what went wrong.
     pub(super) wrong: Option<String>,
     pub(super) arrivals: Vec<(Time, u64)>,
     pub(super) log: Vec<String>,

@@ -31,9 +31,9 @@ pub(super) struct Attacker {
     pub(super) budgets: BTreeMap<usize, usize>,
     /// How its connections ended.
     pub(super) ended: Vec<ConnectionError>,
-    /// It moves about: the number of the address that it sends from now.
+    /// Number of the address that it sends from now, where it moves about.
     pub(super) roaming: Option<u16>,
-    /// It hears nothing of what arrives.
+    /// Whether it ignores all that arrives.
     pub(super) deaf: bool,
 }
 
@@ -95,7 +95,7 @@ impl Attacker {
         }
     }
 
-    /// What is to be sent now.
+    /// Handles timers and events, and returns the datagrams to send now.
     pub(super) fn pump(&mut self, now: Instant) -> Vec<Sent> {
         let mut sent = Vec::new();
         let mut buf = Vec::new();

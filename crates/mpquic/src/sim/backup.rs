@@ -8,7 +8,7 @@ use super::shares::{options, radio};
 use super::world::{World, at};
 use crate::Lane;
 
-/// What is said last often goes by the faster path, and arrives first.
+/// Changes that are sent last often go by the faster path, and arrive first.
 #[test]
 fn a_path_that_is_left_and_taken_back_at_once_is_used() {
     const N: u64 = 12;

@@ -17,8 +17,8 @@ fn cells(n: usize) -> Vec<Radio> {
     vec![radio(111.0, 38.5, 100); n]
 }
 
-/// What must be acknowledged with much loss takes nothing from what the receiver has to
-/// say besides: that it has read, and that the sender may go on.
+/// Acknowledgements with much loss take nothing from what the receiver has to say besides: that
+/// it has read, and that the sender may go on.
 #[test]
 fn a_receiver_of_much_tells_that_it_has_read() {
     let mut options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, "cubic");
@@ -179,8 +179,8 @@ fn takes(queue_ms: u64, expects: Option<u32>) -> f64 {
     world.now().as_secs_f64()
 }
 
-/// What is far too much loses thousands of packets in the first round trip, and is over
-/// with that.
+/// Expectations that are far too high lose thousands of packets in the first round trip, and
+/// are over with that.
 #[test]
 fn to_expect_too_much_is_no_worse_than_to_expect_nothing() {
     for queue_ms in [20, 50, 100, 200] {

@@ -8,7 +8,7 @@ use super::app::{PERIOD, bytes};
 use crate::Connection;
 use crate::lane::End;
 
-/// What a reader has come to.
+/// State of a stream that is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Read {
     /// More may come.

@@ -35,7 +35,7 @@ fn message(number: u64, total: u64, data: &[u8]) -> Bytes {
     frame(3, &[number, total, 0, data.len() as u64], data)
 }
 
-/// Has it send these in DATAGRAMs, as fast as they leave, until it is refused.
+/// Sends all from the attacker in DATAGRAMs, as fast as they leave, until it is rejected.
 fn send(stage: &mut Stage, key: usize, all: impl Iterator<Item = Bytes>) {
     for (n, data) in all.enumerate() {
         if !stage.attacker.connections.contains_key(&key) {
@@ -277,7 +277,7 @@ fn a_peer_that_falls_silent_is_given_up() {
     stage.assert_serves();
 }
 
-/// It acknowledges to QUIC, and on the lane nothing.
+/// Peer that acknowledges to QUIC, and on the lane nothing.
 #[test]
 fn a_peer_that_never_acknowledges_on_the_lane_is_bounded() {
     let (mut stage, _, victim) = Stage::begun(Lane::Datagram);

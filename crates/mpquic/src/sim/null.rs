@@ -99,7 +99,7 @@ fn keys(plain: Plain) -> Keys {
     }
 }
 
-/// What is said in CRYPTO frames.
+/// Kinds of messages in CRYPTO frames.
 const CLIENT_PARAMETERS: u8 = 1;
 const SERVER_HELLO: u8 = 2;
 const SERVER_PARAMETERS: u8 = 3;

@@ -1,4 +1,4 @@
-//! What the application notices when an access is lost.
+//! Interruptions that the application notices when an access is lost.
 
 use braid_core::Time;
 use braid_core::api::WrrMode;

@@ -1,4 +1,4 @@
-//! What packets carry, and how long they are.
+//! Content and length of packets.
 
 use braid_core::Time;
 use braid_core::api::WrrMode;
@@ -72,8 +72,8 @@ fn a_link_that_carries_only_short_packets_is_used() {
     }
 }
 
-/// What the first of two links of 40 Mbit/s carries in the 3 s after it has become narrow, and in
-/// the 3 s before, Mbit/s.
+/// Rates that the first of two links of 40 Mbit/s carries, Mbit/s: in the 3 s before it becomes
+/// narrow, and in 3 s after that, from 0.5 s on.
 fn around_a_drop(seed: u64, longest: u32) -> (f64, f64) {
     let options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, "cubic");
     let radios = [radio(40.0, 20.0, 40), radio(40.0, 20.0, 40)];

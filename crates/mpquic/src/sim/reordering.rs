@@ -24,7 +24,7 @@ fn jittery(mbps: f64, ms: f64, jitter_ms: f64, reorder: bool) -> Radio {
     }
 }
 
-/// What a run gave.
+/// Results of a run.
 #[derive(Debug)]
 struct Run {
     /// Goodput from 3 s to 12 s, Mbit/s.

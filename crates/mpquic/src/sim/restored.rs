@@ -16,14 +16,14 @@ use crate::Lane;
 const SEEDS: u64 = 300;
 /// Service is back within this.
 const SOON: Duration = Duration::from_secs(3);
-/// The same on the stream lane: its data may wait for a path that is still dead to end, 3 s
-/// after it was heard of last.
+/// Service on the stream lane is back within this: its data may wait for a path that is still
+/// dead to end, 3 s after it was heard of last.
 const SOON_ON_STREAMS: Duration = Duration::from_secs(4);
 /// IP bytes that the device sends on one access in a minute of an outage, at most: ten questions
 /// a second for half of it, an attempt a second, and a ping a second.
 const MOST_A_MINUTE: u64 = 140_000;
 
-/// What an outage is.
+/// Kind of an outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Nothing passes, on all accesses, and nobody is told.
@@ -34,7 +34,7 @@ enum Kind {
     Some,
     /// The proxy is killed, and started again; the device can be told that it has forgotten.
     Killed,
-    /// It cannot.
+    /// Proxy that is killed, and started again; the device cannot be told that it has forgotten.
     Replaced,
     /// The device's process is stopped.
     Stopped,

@@ -1,4 +1,4 @@
-//! What happens to the accesses of a world, and when.
+//! Events of the accesses of a world, and their times.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use braid_radio::model::LinkChange;
 use super::world::World;
 use crate::{AccessChange, Expected};
 
-/// What happens to an access at a time.
+/// Event of an access at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// The link is lost, or is back, and the device is told.
@@ -25,7 +25,7 @@ pub(super) enum What {
     Backup(bool),
 }
 
-/// Of the downlink, Mbit/s; nothing where that is 0.
+/// Expectation of the downlink, Mbit/s; nothing where that is 0.
 pub(super) fn expected(mbps: u32) -> Expected {
     Expected {
         down: (mbps > 0).then(|| Rate::from_mbps(mbps.into())),

@@ -9,7 +9,7 @@ use super::ends;
 use super::world::World;
 use crate::{Connection, Host};
 
-/// What has been asked, and what was answered.
+/// Requests that wait for an answer at the device, and those that are arriving at the proxy.
 #[derive(Debug, Default)]
 pub(super) struct Service {
     /// By the number of the session and the channel, or stream: when it was asked.

@@ -1,4 +1,4 @@
-//! What the paths carry, against what the links could.
+//! Traffic that the paths carry, against what the links could.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) fn link(mbps: f64, ms: f64, queue_ms: u64) -> LinkSpec {
     }
 }
 
-/// The same in both directions.
+/// Access with the same link in both directions: Mbit/s, delay in ms, queue in ms.
 pub(super) fn radio(mbps: f64, ms: f64, queue_ms: u64) -> Radio {
     Radio {
         down: link(mbps, ms, queue_ms),
@@ -89,7 +89,7 @@ fn over(radios: &[Radio], options: &Options, weights: &[f64]) -> (f64, Vec<f64>)
     (mbps, carried.into_iter().map(|c| c / total).collect())
 }
 
-/// Of an IP packet, what is the application's: UDP payload (1452 of 1480) less QUIC's short
+/// Share of an IP packet that is the application's: UDP payload (1452 of 1480) less QUIC's short
 /// header with an 8-byte connection id (1 + 8 + 2), its tag (16) and the header of the
 /// STREAM frame (1 + 1 + 8 + 2); or that of the DATAGRAM frame (3) and the lane's own (some
 /// 10 of a datagram, 11 of the stream frame), and what QUIC keeps free for packet numbers.
@@ -143,7 +143,7 @@ fn a_slow_path_beside_a_faster_one_is_used() {
     assert!(shares[1] > 0.04, "{shares:?}");
 }
 
-/// What waits before 5G and LiFi would fill the receive window of the stream, 2.5 MB.
+/// Data that waits before 5G and LiFi would fill the receive window of the stream, 2.5 MB.
 #[test]
 fn a_stream_is_not_held_up_by_slow_queues() {
     let options = options(Lane::Stream, "wrr", WrrMode::WorkConserving, "cubic");

@@ -54,8 +54,8 @@ struct Soak {
     device: BTreeMap<u64, Transfer>,
     /// By the connection and the stream.
     proxy: BTreeMap<(usize, u64), Serving>,
-    /// What each session's transfers were to be, and whether the proxy resets: the proxy looks
-    /// them up where a real one is told by the request.
+    /// Orders of the session's transfers, bytes up and down, and whether the proxy resets: the
+    /// proxy looks them up where a real one is told by the request.
     orders: BTreeMap<u64, (u64, u64, Option<u64>)>,
     /// Transfers that were whole, that were reset, and that were given up.
     whole: u64,

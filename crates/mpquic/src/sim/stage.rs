@@ -60,9 +60,9 @@ pub(super) struct Stage {
     pub(super) attacker: Attacker,
     flying: VecDeque<Flying>,
     pub(super) capturing: bool,
-    /// What the proxy was sent, and by whom.
+    /// Datagrams that the proxy was sent while `capturing`, and by whom.
     pub(super) captured: Vec<(SocketAddr, Vec<u8>)>,
-    /// What happened at the proxy.
+    /// Events at the proxy.
     pub(super) events: Vec<(ConnectionHandle, Event)>,
     /// The honest peer's connection at the proxy, once there is one.
     served: Option<ConnectionHandle>,
@@ -147,7 +147,7 @@ impl Stage {
         self.proxy.connection(handle)
     }
 
-    /// What the proxy said of a connection, why it refused it.
+    /// Reason that the proxy gave for a connection that it rejected.
     pub(super) fn refusal(&self, handle: ConnectionHandle) -> Option<String> {
         self.events.iter().find_map(|(h, e)| match e {
             Event::Refused(why) if *h == handle => Some(why.to_string()),

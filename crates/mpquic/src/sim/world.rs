@@ -23,7 +23,7 @@ pub(super) const HEADERS: u32 = 28;
 const BUSY: u32 = 10_000;
 /// Nor more than this in which nothing is sent or received.
 const MAX_IDLE: u32 = 50;
-/// Of the device, before a NAT takes another.
+/// Port of the device, before a NAT takes another.
 const PORT: u16 = 50_000;
 const PROXY: ([u8; 4], u16) = ([10, 77, 0, 1], 4433);
 
@@ -32,12 +32,12 @@ const PROXY: ([u8; 4], u16) = ([10, 77, 0, 1], 4433);
 pub(super) struct Radio {
     pub(super) down: LinkSpec,
     pub(super) up: LinkSpec,
-    /// What the device expects of the downlink from the start, Mbit/s.
+    /// Rate that the device expects of the downlink from the start, Mbit/s.
     pub(super) expects: Option<u32>,
 }
 
 impl Radio {
-    /// The same at so many times the rates.
+    /// Returns the access at `times` the rates, where they are constant.
     pub(super) fn faster(mut self, times: f64) -> Self {
         for link in [&mut self.down, &mut self.up] {
             if let RateSpec::Constant(rate) = &mut link.rate {
@@ -57,7 +57,7 @@ fn endpoint(seed: u64, key: u64) -> EndpointConfig {
     config
 }
 
-/// What a proxy starts with.
+/// Configuration that a proxy starts with.
 pub(super) struct Start {
     seed: u64,
     options: Options,
@@ -83,7 +83,7 @@ impl Start {
 pub(super) enum Freeze {
     /// Its process is stopped: packets wait, and its clock goes on.
     Stopped,
-    /// It is suspended, since then: packets are lost, and its clock stands.
+    /// Suspension since this time: packets are lost, and its clock stands.
     Suspended(Time),
 }
 
@@ -100,7 +100,7 @@ pub(super) struct World {
     pub(super) links: Vec<[LinkId; 2]>,
     pub(super) air: Air,
     pub(super) device: Host,
-    /// None while it is away.
+    /// Proxy host; none while it is away.
     pub(super) proxy: Option<Host>,
     pub(super) start: Start,
     /// The device does not run.
@@ -117,7 +117,7 @@ pub(super) struct World {
     pub(super) duplicated: f64,
     /// IP bytes of the longest packet that each access carries.
     pub(super) longest: Vec<u32>,
-    /// Of everything that was sent: equal for equal seeds.
+    /// Hash of everything that was sent: equal for equal seeds.
     pub(super) trace: u64,
     pub(super) sent_bytes: Vec<[u64; 2]>,
     /// Datagrams that have arrived.
@@ -262,7 +262,7 @@ impl World {
         self.go(end, |_| false);
     }
 
-    /// What device and proxy know of their paths.
+    /// Returns what the device and the proxy know of their paths.
     pub(super) fn paths(&mut self) -> [Vec<PathInfo>; 2] {
         let both = [(true, self.device_instant()), (false, self.instant())];
         both.map(|(device, now)| {

@@ -1,4 +1,4 @@
-//! Who an end is: a private key, and the certificate for it.
+//! Identity of an end: a private key, and the certificate for it.
 
 use std::fs;
 use std::io::Write;
@@ -90,12 +90,12 @@ impl Identity {
         Ok(Self { chain, key, pin })
     }
 
-    /// What the other end trusts it by.
+    /// Pin by which the other end trusts this identity.
     pub fn pin(&self) -> Pin {
         self.pin
     }
 
-    /// What [`Options::reset_key`](crate::Options::reset_key) may be: known to this end
+    /// Key that [`Options::reset_key`](crate::Options::reset_key) may be: known to this end
     /// alone, and the same after each start.
     pub fn reset_key(&self) -> [u8; 32] {
         let mut hash = Sha256::new();

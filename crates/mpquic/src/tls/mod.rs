@@ -19,8 +19,8 @@ use crate::Lane;
 pub use identity::{Identity, certificates};
 pub use pin::Pin;
 
-/// What both ends speak above QUIC (ALPN, RFC 7301): with another lane a session could be
-/// made, and would carry nothing.
+/// ALPN name (RFC 7301) of what both ends speak above QUIC, one for each lane: else a session
+/// with another lane could be made, and would carry nothing.
 pub const fn alpn(lane: Lane) -> &'static [u8] {
     match lane {
         Lane::Datagram => b"braid/3",
@@ -35,9 +35,9 @@ pub enum TlsError {
     /// A file or a text cannot be used.
     #[error("{attempted}: {what}")]
     Unusable {
-        /// What was attempted, on what.
+        /// Action that was attempted, on what.
         attempted: String,
-        /// What is wrong, and what is expected.
+        /// Error, and what is expected.
         what: String,
     },
     /// Nobody would be trusted, or nothing proves who the other end is.
@@ -46,27 +46,27 @@ pub enum TlsError {
     /// The TLS library refuses.
     #[error("{attempted}: {source}")]
     Library {
-        /// What was attempted.
+        /// Action that was attempted.
         attempted: &'static str,
         /// Why not.
         source: rustls::Error,
     },
 }
 
-/// Whom this end trusts.
+/// Peers that this end trusts.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Those who have one of these public keys, whatever their certificates say.
+    /// Peers who have one of these public keys, whatever their certificates say.
     Pins(Vec<Pin>),
-    /// Those with a certificate that one of these authorities has signed, that is valid
+    /// Peers with a certificate that one of these authorities has signed, that is valid
     /// now and, of a proxy, for its name (RFC 5280, RFC 9525).
     Authorities(Vec<CertificateDer<'static>>),
 }
 
-/// Which devices a proxy serves.
+/// Devices that a proxy serves.
 #[derive(Clone, Debug)]
 pub enum Devices {
-    /// Those that prove who they are.
+    /// Devices that prove who they are.
     Trusted(Trust),
     /// Any that reaches it: it is open to everybody.
     Anyone,

@@ -27,7 +27,7 @@ pub struct Pin([u8; 32]);
 const PREFIX: &str = "sha256/";
 
 impl Pin {
-    /// That of a certificate's key.
+    /// Computes the pin of a certificate's key.
     pub(crate) fn of(certificate: &CertificateDer<'_>) -> Result<Self, Error> {
         let parsed = ParsedCertificate::try_from(certificate)?;
         Ok(Self(

@@ -35,12 +35,12 @@ impl CoupledDefault {
         })
     }
 
-    /// What the kernel calls it.
+    /// Returns the name that the kernel knows it by.
     pub fn name(&self) -> &str {
         self.registered.name()
     }
 
-    /// Has it outlive this process if that is killed; dropped, it takes all with it.
+    /// Pins it, so that it outlives this process if that is killed; dropped, it takes all with it.
     ///
     /// # Errors
     /// The kernel's; nothing is pinned then.
@@ -57,7 +57,7 @@ impl CoupledDefault {
         self.pins.is_some()
     }
 
-    /// Has it end with this process again.
+    /// Unpins it: it ends with this process again.
     pub fn unpin(&mut self) {
         self.pins = None;
     }

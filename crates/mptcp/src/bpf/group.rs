@@ -1,5 +1,5 @@
-//! What holds for the programs of one cgroup: MPTCP in place of TCP, and the
-//! congestion control of their MPTCP connections.
+//! Settings for the programs of one cgroup: MPTCP in place of TCP, and the congestion
+//! control of their MPTCP connections.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

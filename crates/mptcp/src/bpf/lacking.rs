@@ -1,4 +1,4 @@
-//! What the machine must have for eBPF congestion controls.
+//! Requirements of eBPF congestion controls on the machine.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What libbpf says: kept for errors instead of printed.
+//! Messages of libbpf, saved for errors instead of printed.
 
 use std::sync::{Mutex, Once, PoisonError};
 
@@ -24,7 +24,7 @@ fn keep(_: PrintLevel, text: String) {
     last.drain(..over);
 }
 
-/// Has libbpf's words kept, from now on; forgets older ones.
+/// Starts to save libbpf's messages for errors; forgets older ones.
 pub(super) fn capture() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -120,7 +120,7 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// What the kernel calls it.
+    /// Returns the name that the kernel knows it by.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -158,10 +158,11 @@ impl Skip {
     }
 }
 
-/// What a program is told before it is loaded: a section and its content.
+/// Constant of a program, set before it is loaded: a section and its content.
 type Constant = (&'static str, Vec<u8>);
 
-/// What plain TCP is given instead. No name of the kernel's is longer.
+/// Returns the constant that names the congestion control which plain TCP is given instead.
+/// No name of the kernel's is longer than `NAME_MAX`.
 fn plain(name: &str) -> Constant {
     let mut name: Vec<u8> = name.bytes().take(NAME_MAX).collect();
     name.resize(NAME_MAX + 1, 0);

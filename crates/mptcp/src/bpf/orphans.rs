@@ -24,7 +24,7 @@ use crate::support::namespace_cookie;
 /// Kernels put these into every bpffs (`CONFIG_BPF_PRELOAD`).
 const THE_KERNELS: [&str; 2] = ["maps.debug", "progs.debug"];
 
-/// What a killed end has left in a network namespace that is gone.
+/// Directory of pins of a killed end, in a network namespace that is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphan(PathBuf);
 
@@ -63,7 +63,7 @@ impl Orphan {
     }
 }
 
-/// Those that this mount namespace shows, of all roles.
+/// Returns the orphans that this mount namespace shows, of all roles.
 ///
 /// # Errors
 /// There are pins of other network namespaces, and it cannot be told whether these live.
@@ -72,7 +72,7 @@ pub fn orphans() -> Result<Vec<Orphan>> {
     of(all.into_iter().chain(pinned(Path::new(OWN), "")).collect())
 }
 
-/// Of directories with the cookies of their network namespaces.
+/// Returns the orphans among directories, given with the cookies of their network namespaces.
 fn of(mut all: Vec<(PathBuf, u64)>) -> Result<Vec<Orphan>> {
     let own = namespace_cookie()?;
     all.retain(|(_, cookie)| *cookie != own);

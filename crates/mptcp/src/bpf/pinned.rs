@@ -1,5 +1,5 @@
-//! What outlives the process that registered it: a congestion control whose `struct_ops`
-//! and link are pinned, and how the next process gets hold of them.
+//! Pinned congestion control, which outlives the process that registered it: its `struct_ops`
+//! and link are pinned, and the next process gets hold of them here.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd};
@@ -13,7 +13,7 @@ use super::{NAME_MAX, Registered};
 use crate::error::{Error, Result};
 use crate::support;
 
-/// What is pinned last: without it, all others are nothing.
+/// Name of the pin that is made last: without it, all others are nothing.
 const LINK: &str = "link";
 
 /// Pins `maps` by their names, and then the link.
@@ -80,7 +80,7 @@ pub(super) fn pinned_map(path: &Path) -> Result<MapHandle> {
     }
 }
 
-/// What the kernel calls an object: libbpf takes any for what it was asked for.
+/// Returns the kernel's name for the kind of an object: libbpf takes any for what it was asked for.
 fn kind_of<T: AsFd>(object: &T) -> Option<String> {
     let fd = object.as_fd().as_raw_fd();
     let kind = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;

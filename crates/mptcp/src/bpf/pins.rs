@@ -34,8 +34,8 @@ pub struct Pins {
 }
 
 impl Pins {
-    /// What an end of this role, a word, has left in the calling thread's network
-    /// namespace; `None` if nothing.
+    /// Returns the pins of an earlier end of this role, a word, in the calling thread's network
+    /// namespace; `None` if there are none.
     ///
     /// # Errors
     /// A living process has it; or what the kernel said.

@@ -40,7 +40,7 @@ pub struct Wrr {
     weights: MapHandle,
     settings: MapHandle,
     note: MapHandle,
-    /// What stands in `weights`.
+    /// Entries that `weights` holds.
     set: BTreeMap<Key, Weight>,
     strict: bool,
     version: u32,
@@ -80,7 +80,7 @@ impl Wrr {
         Ok(wrr)
     }
 
-    /// What the kernel calls it.
+    /// Returns the name that the kernel knows it by.
     pub fn name(&self) -> &str {
         self.registered.name()
     }
@@ -91,7 +91,7 @@ impl Wrr {
         self.strict
     }
 
-    /// Has the ratio hold (strict) or every path carry what it can
+    /// Sets whether the ratio holds (strict) or every path carries what it can
     /// (work-conserving), from now on and in all connections.
     ///
     /// # Errors

@@ -65,9 +65,9 @@ pub struct TcpSocket {
     pub congestion_control: String,
     /// Memory queued for sending, bytes (`sk_wmem_queued`).
     pub queued_bytes: u32,
-    /// What may be queued for sending, bytes (`sk_sndbuf`).
+    /// Send buffer: maximum queued for sending, bytes (`sk_sndbuf`).
     pub send_buffer_bytes: u32,
-    /// What may be queued of what was received, bytes (`sk_rcvbuf`).
+    /// Receive buffer: maximum queued of what was received, bytes (`sk_rcvbuf`).
     pub receive_buffer_bytes: u32,
     /// Present on subflows of MPTCP, those that fell back included.
     pub ulp: Option<UlpInfo>,
@@ -111,9 +111,9 @@ pub struct MptcpSocket {
 #[derive(Debug)]
 pub struct Diag {
     channel: Channel,
-    /// What asks for the subflows that the last list of TCP sockets had, one by one.
+    /// Requests for the subflows that the last list of TCP sockets had, one by one.
     subflows: Vec<Vec<u8>>,
-    /// When that was.
+    /// Time of that list.
     listed: Option<Instant>,
 }
 
@@ -176,7 +176,7 @@ impl Diag {
         self.listed = None;
     }
 
-    /// Those that [`Diag::tcp`] found last; left out are those that are gone. It asks for
+    /// Returns the subflows that [`Diag::tcp`] found last, without those that are gone. It asks for
     /// each by its address, which costs far less than a list where they are few.
     fn known_subflows(&mut self) -> Result<Vec<TcpSocket>> {
         let attempted = || "look at a subflow".to_owned();

@@ -1,4 +1,4 @@
-//! What sock-diag tells of a subflow beyond TCP: the attributes of its upper layer protocol.
+//! Subflow facts of sock-diag beyond TCP: the attributes of the upper layer protocol.
 
 use crate::nl::attr::{self, Attrs};
 

@@ -19,7 +19,7 @@ const TIMES: u32 = 2;
 /// How long it is told after it was last seen.
 const TOLD: Duration = Duration::from_secs(60);
 
-/// What an address received.
+/// Bytes that an address received, and its interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     /// The interface that has the address.

@@ -36,7 +36,7 @@ struct Path {
     rtt: Duration,
 }
 
-/// What was received lately, by the local address.
+/// Recent receive counts and rates, by the local address.
 #[derive(Clone, Debug, Default)]
 pub struct Demand {
     last: Option<Time>,

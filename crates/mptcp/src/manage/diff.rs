@@ -86,8 +86,8 @@ pub fn diff(view: &View, plan: &Plan) -> Vec<Op> {
     ops
 }
 
-/// What only a new endpoint can change, and has to: one that opens subflows to announced
-/// addresses, too, as NetworkManager makes it, does as well.
+/// Returns the flags that only a new endpoint can change, and has to. An endpoint that opens
+/// subflows to announced addresses, too, as NetworkManager makes it, does as well.
 fn form(e: &Endpoint) -> EndpointFlags {
     e.flags - EndpointFlags::BACKUP - EndpointFlags::LAMINAR
 }

@@ -1,5 +1,5 @@
-//! What was set before, for when it is gone and has to be set again; and what could not be
-//! set.
+//! Saved routes and endpoints, for when they are gone and have to be set again; and the steps
+//! that could not be set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -61,7 +61,7 @@ impl Remembered {
 pub struct Past {
     /// The next hop.
     pub hop: Hop,
-    /// None where they are not known.
+    /// Addresses of the interface at that time; empty where they are not known.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -75,13 +75,13 @@ type Key = (String, bool, Option<IpAddr>);
 pub struct Memory {
     /// The best next hop by name of the interface and family, to everywhere or to a host.
     hops: BTreeMap<Key, Past>,
-    /// That to everywhere of one table.
+    /// Next hop to everywhere by name of the interface, family and table.
     tables: BTreeMap<(String, bool, u32), Past>,
     /// The addresses of endpoints that we added.
     pub added: BTreeSet<IpAddr>,
     /// The steps that the kernel refused when they were tried last.
     pub refused: Refused,
-    /// Which addresses were found to lead nowhere.
+    /// Addresses that were found to lead nowhere.
     pub trials: Trials,
 }
 

@@ -15,7 +15,7 @@ use braid_core::Time;
 
 /// How long a subflow is missed before anything is done: a join takes a while.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The same for one that was there: it only may be that its connection ends.
+/// Patience with a subflow that was there: it only may be that its connection ends.
 const LOST: Duration = Duration::from_millis(100);
 /// So many attempts without success are told of: some seven seconds.
 const IN_VAIN: u32 = 3;
@@ -31,7 +31,7 @@ const IDLE: u64 = 20_000;
 /// The local addresses of the subflows of one connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
-    /// Of IPv4, else of IPv6; subflows of the other family cannot join.
+    /// Family of the connection: IPv4, else IPv6; subflows of the other family cannot join.
     pub v4: bool,
     /// Where it has subflows that make progress.
     pub on: BTreeSet<IpAddr>,
@@ -41,7 +41,7 @@ pub struct Paths {
     pub moved: u64,
 }
 
-/// What a connection moves.
+/// Rate at which a connection moves data.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     moved: u64,
@@ -56,11 +56,11 @@ struct Entry {
     wait: Duration,
     /// Attempts so far.
     tries: u32,
-    /// It is there again, since then.
+    /// Time since which the subflow is there again.
     back: Option<Time>,
 }
 
-/// What is missed, and for how long.
+/// Addresses on which subflows are missing, and for how long.
 #[derive(Clone, Debug, Default)]
 pub struct Missing {
     entries: BTreeMap<IpAddr, Entry>,

@@ -36,7 +36,7 @@ pub const LEN_MAX: usize = (MOST - HEADERS_V4) as usize;
 /// Time for the last answer of a round: three round trips, and at least and at most this.
 const WAIT: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(3);
-/// What has been overtaken by the last answer has a quarter of a round trip more, and this.
+/// Extra time, beside a quarter of a round trip, for answers that the last one has overtaken.
 const OVERTAKEN: Duration = Duration::from_millis(20);
 /// Round trip that is assumed before one was measured.
 const UNKNOWN_RTT: Duration = Duration::from_millis(300);
@@ -55,7 +55,7 @@ const RETRY_MAX: Duration = Duration::from_secs(600);
 pub struct SizeProbe {
     /// Request or response.
     pub kind: Kind,
-    /// Whose it is.
+    /// Session number, drawn by the asker.
     pub session: u64,
     /// Counts up.
     pub number: u32,
@@ -132,7 +132,7 @@ pub struct Ask {
 pub struct Limit {
     /// The largest packet that passes, IP header included, bytes.
     pub bytes: u32,
-    /// What the interface allows, bytes.
+    /// Maximum that the interface allows, bytes.
     pub interface: u32,
     /// When that was found.
     pub since: Time,
@@ -145,7 +145,7 @@ struct Round {
     least: u32,
     /// The largest one that may pass.
     most: u32,
-    /// Of this round.
+    /// Packet sizes of this round, bytes.
     sizes: BTreeSet<u32>,
     /// Numbers of the probes that went out last, and whether one was answered.
     last: BTreeSet<u32>,
@@ -161,7 +161,7 @@ struct Path {
     floor: u32,
     ceiling: u32,
     headers: u32,
-    /// It is not silent, as far as is known.
+    /// Liveness of the path: not silent, as far as is known.
     lives: bool,
     /// Round trip of the last answer.
     rtt: Duration,

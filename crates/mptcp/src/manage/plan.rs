@@ -1,4 +1,4 @@
-//! What is to be set for the accesses as things are.
+//! Planning of what is to be set for the accesses as things are.
 
 mod candidates;
 mod endpoints;
@@ -20,7 +20,7 @@ use candidates::{Candidate, Known, candidates};
 use endpoints::endpoints;
 use state::state;
 
-/// Which subflows an access opens.
+/// Subflows that an access opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mesh {
     /// One to every address that the peer announced.
@@ -59,14 +59,14 @@ impl AccessSpec {
     }
 }
 
-/// What does not depend on the kernel.
+/// Settings, which do not depend on the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The accesses, the most wanted first.
     pub accesses: Vec<AccessSpec>,
     /// Interfaces that are never used.
     pub ignore: Vec<Pattern>,
-    /// Which subflows to open.
+    /// Subflows to open.
     pub mesh: Mesh,
     /// How many addresses of one interface are used, 1 or more, where the access does not
     /// say.
@@ -111,7 +111,7 @@ pub struct Use {
     pub endpoint: bool,
 }
 
-/// What is to be set.
+/// Configuration that is to be set, and the state of each access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Endpoints, their ids left to the kernel.
@@ -130,7 +130,7 @@ pub struct Plan {
     pub doubles: Vec<(usize, String)>,
     /// State and reason of each access.
     pub accesses: Vec<(AccessState, String)>,
-    /// What is unfortunate about the routing of an access that is used.
+    /// Drawbacks of the routing of accesses that are used, by the number of the access.
     pub notes: Vec<(usize, String)>,
     /// Interfaces left out, with the reason.
     pub ignored: Vec<(String, String)>,
@@ -222,7 +222,7 @@ pub fn plan(
     plan
 }
 
-/// What is set once where nothing is repaired: the endpoint of every access that
+/// Plans what is set once where nothing is repaired: the endpoint of every access that
 /// is not switched off, whatever its interface is like. No route is touched.
 pub fn plan_once(settings: &Settings, view: &View, memory: &Memory) -> Plan {
     let verdicts = choose(settings, view);
@@ -281,9 +281,9 @@ pub fn plan_once(settings: &Settings, view: &View, memory: &Memory) -> Plan {
     plan
 }
 
-/// Which access and interface has an address for which there is a way: the first that was not
-/// found to lead nowhere, else the one that was tried the longest ago. The kernel takes one
-/// endpoint of an address, and rules by source cannot tell two interfaces apart.
+/// Returns the access and interface that hold each address for which there is a way: the first
+/// that was not found to lead nowhere, else the one that was tried the longest ago. The kernel
+/// takes one endpoint of an address, and rules by source cannot tell two interfaces apart.
 fn holders(all: &[(Candidate<'_>, Lead)], memory: &Memory) -> BTreeMap<IpAddr, (usize, u32)> {
     let mut best = BTreeMap::new();
     for (c, _) in all.iter().filter(|(_, lead)| lead.lacks.is_none()) {

@@ -6,7 +6,7 @@
 pub struct Candidate {
     /// The least come first; those without a number come after all others.
     pub priority: Option<u16>,
-    /// It could carry now, and is no backup and of no weight 0: those take no part.
+    /// Readiness: it could carry now and is neither a backup nor of weight 0; those take no part.
     pub usable: bool,
 }
 

@@ -34,7 +34,7 @@ const VERSION: u8 = 1;
 pub(super) struct Head {
     /// Byte 5: which message.
     pub(super) kind: u8,
-    /// Whose it is.
+    /// Session number, drawn by the asker.
     pub(super) session: u64,
     /// Counts up.
     pub(super) number: u32,
@@ -73,7 +73,7 @@ impl Head {
     }
 }
 
-/// Which way it goes.
+/// Direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// To be answered.
@@ -87,7 +87,7 @@ pub enum Kind {
 pub struct Probe {
     /// Request or response.
     pub kind: Kind,
-    /// Whose it is.
+    /// Session number, drawn by the asker.
     pub session: u64,
     /// Counts up.
     pub number: u32,
@@ -150,7 +150,7 @@ pub struct Limiter {
     /// The second that is counted, and the answers in it.
     second: u64,
     answered: BTreeMap<SocketAddr, u32>,
-    /// Of all ports; not more than of the above.
+    /// Answers to all ports of an address; no more entries than in `answered`.
     shared: BTreeMap<IpAddr, u32>,
 }
 

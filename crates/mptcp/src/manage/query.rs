@@ -51,7 +51,7 @@ pub enum Verdict {
 pub struct Query {
     /// Request or response.
     pub kind: Kind,
-    /// Whose it is.
+    /// Session number, drawn by the asker.
     pub session: u64,
     /// Counts up.
     pub number: u32,

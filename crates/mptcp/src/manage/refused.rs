@@ -13,7 +13,7 @@ use crate::pm::Endpoint;
 pub struct Refusal {
     /// The step.
     pub op: Op,
-    /// What was attempted, and what the kernel said.
+    /// Attempt in words, and the kernel's answer.
     pub why: String,
 }
 
@@ -100,7 +100,7 @@ impl Refused {
         self.holds_back(op) || self.0.iter().any(|r| r.op == *op)
     }
 
-    /// What keeps an address out that its access could use.
+    /// Returns the rejected step that keeps an address out which its access could use.
     pub fn of(&self, ifindex: u32, address: IpAddr) -> Option<&Refusal> {
         self.0.iter().find(|r| r.keeps_out(ifindex, address))
     }

@@ -22,7 +22,7 @@ use super::view::{
 };
 pub use walk::{Packet, Way, walk};
 
-/// What takes packets from an address out by its interface.
+/// Routing that takes packets from an address out by its interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lead {
     /// Our rules.
@@ -128,7 +128,7 @@ pub fn live<'a>(
     best(view, interface, source, |r| r.to.contains(&to))
 }
 
-/// The same to everywhere: a default route.
+/// Returns the best default route that somebody has by this interface, chosen as `live` does.
 pub fn live_default<'a>(
     view: &'a View,
     interface: &Interface,

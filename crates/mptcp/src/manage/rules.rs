@@ -1,16 +1,16 @@
-//! Which interface serves which access, and why others serve none.
+//! Choice of the interface that serves each access, and why others serve none.
 
 use super::pattern::glob;
 use super::plan::Settings;
 use super::view::{Interface, MAIN_TABLE, View};
 
-/// What an interface is for.
+/// Verdict on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It serves the access with this number.
+    /// Serves the access with this number.
     Serves(usize),
-    /// It is left out, for this reason, though the access with this number, if
-    /// one is given, asks for it.
+    /// Serves none, for this reason, though the access with this number, if one is
+    /// given, asks for it.
     Out {
         /// The reason, which completes "NAME is not used: it ...".
         why: String,

@@ -17,7 +17,7 @@ pub struct Path {
     pub token: u32,
     /// The access.
     pub access: String,
-    /// What the sender paces it at, in bits/s, above 0.
+    /// Pacing rate of the sender, in bits/s, above 0.
     pub rate: f64,
 }
 
@@ -28,11 +28,11 @@ pub struct Slow {
     pub access: String,
     /// Its rate, in bits/s.
     pub rate: f64,
-    /// That of all, in bits/s.
+    /// Sum of the rates of all subflows of the connection, in bits/s.
     pub sum: f64,
     /// The buffer that the receiver needs, in bytes as the kernel counts.
     pub needs: u64,
-    /// What it may have.
+    /// Maximum buffer that the receiver may have, in the same bytes.
     pub allows: u64,
 }
 
@@ -42,7 +42,7 @@ pub fn buffer(rate: f64, sum: f64) -> u64 {
     needed(sum, rate, Duration::ZERO) as u64
 }
 
-/// Those that need more than `allows`, each access once, at its worst.
+/// Returns the accesses that need more than `allows`, each once, at its worst.
 pub fn slow(paths: &[Path], allows: u64) -> Vec<Slow> {
     let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
     for p in paths {
@@ -67,7 +67,7 @@ pub fn slow(paths: &[Path], allows: u64) -> Vec<Slow> {
     worst.into_values().collect()
 }
 
-/// What was seen over time.
+/// Slow accesses, as seen over time.
 #[derive(Clone, Debug, Default)]
 pub struct Slowness {
     seen: BTreeMap<String, (u8, Slow)>,

@@ -99,7 +99,7 @@ impl Progress {
 pub struct Look {
     /// Token of the connection here.
     pub token: u32,
-    /// What the other end is to be asked by; absent where nobody there answers.
+    /// Name of the subflow in queries to the other end; absent where nobody there answers.
     pub subject: Option<Subject>,
     /// Its ends.
     pub ends: Ends,

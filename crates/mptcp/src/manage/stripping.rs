@@ -23,7 +23,7 @@ pub struct Handshake {
     pub local: IpAddr,
     /// The server.
     pub remote: SocketAddr,
-    /// It speaks MPTCP; else it fell back to TCP.
+    /// Protocol: MPTCP, else fallback to TCP.
     pub mptcp: bool,
 }
 
@@ -33,7 +33,7 @@ struct Shown {
     at: Time,
 }
 
-/// What connections have shown of servers, by the address they were reached from.
+/// Protocols that connections spoke with servers, by the address these were reached from.
 #[derive(Clone, Debug, Default)]
 pub struct Stripping {
     servers: BTreeMap<SocketAddr, BTreeMap<IpAddr, Shown>>,

@@ -21,7 +21,7 @@ pub struct Attempt {
     pub local: IpAddr,
     /// Where it leads.
     pub remote: SocketAddr,
-    /// It is established.
+    /// State of the subflow: established, or not yet.
     pub open: bool,
     /// Retransmissions without an answer.
     pub retransmissions: u8,
@@ -47,7 +47,7 @@ struct Entry {
     failed: Option<Time>,
 }
 
-/// What is known of addresses by trying them.
+/// Knowledge of addresses from trying them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trials {
     entries: BTreeMap<(String, IpAddr), Entry>,

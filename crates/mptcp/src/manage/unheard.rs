@@ -36,7 +36,7 @@ pub struct Subflow {
     pub received: u64,
 }
 
-/// What helps.
+/// Remedy where a peer has not heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// Ask for the opposite, and at once for the same again: the kernel sends changes only.
@@ -51,7 +51,7 @@ struct Entry {
     backup: bool,
     since: Time,
     tries: u32,
-    /// What had been received when counting began, and when that was.
+    /// Bytes received before counting began, and the time when it began.
     counted: Option<(Time, Counts)>,
 }
 
@@ -66,7 +66,7 @@ pub struct Unheard {
     in_vain: BTreeSet<IpAddr>,
 }
 
-/// What a window tells of one connection.
+/// Verdict of a window on one connection.
 #[derive(PartialEq)]
 enum Heard {
     Yes,
@@ -76,8 +76,8 @@ enum Heard {
 }
 
 impl Unheard {
-    /// What is to be done, and where, as subflows are `now` on the endpoints, which are told
-    /// with whether each is a backup.
+    /// Returns the remedies that are due, and where, as subflows are `now` on the endpoints, which
+    /// are told with whether each is a backup.
     pub fn check(
         &mut self,
         endpoints: &BTreeMap<IpAddr, bool>,

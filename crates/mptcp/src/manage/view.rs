@@ -1,4 +1,4 @@
-//! What the kernel has set, as far as accesses are concerned.
+//! Network configuration of the kernel, as far as accesses are concerned.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -26,7 +26,7 @@ pub const MAIN_TABLE: u32 = 254;
 /// The priority of the kernel's rule that asks the main table.
 pub const MAIN_PRIORITY: u32 = 32766;
 
-/// What a route does with packets.
+/// Action of a route on packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RouteKind {
     /// Sends them out by an interface.
@@ -34,7 +34,7 @@ pub enum RouteKind {
     Unicast,
     /// Refuses them (`unreachable`, `prohibit`, `blackhole`).
     Refuse,
-    /// Has the next rule asked (`throw`).
+    /// Passes them on to the next rule (`throw`).
     Throw,
 }
 
@@ -47,7 +47,7 @@ pub struct Route {
     pub to: IpNet,
     /// The sources that it is for, where it is for some only (IPv6).
     pub from: Option<IpNet>,
-    /// What it does.
+    /// Action on packets.
     pub kind: RouteKind,
     /// The interface that it leads out by; 0 for none.
     pub ifindex: u32,
@@ -59,7 +59,7 @@ pub struct Route {
     pub source: Option<IpAddr>,
     /// Its metric.
     pub metric: u32,
-    /// Who made it (`RTPROT_*`).
+    /// Number of the routing protocol that made it (`RTPROT_*`).
     pub protocol: u8,
 }
 
@@ -121,7 +121,7 @@ pub fn everywhere(v4: bool) -> IpNet {
     IpNet::new_assert(any, 0)
 }
 
-/// What a rule does with the packets that it is for.
+/// Action of a rule on the packets that it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
     /// Looks them up in this table.
@@ -138,12 +138,12 @@ pub enum Action {
 /// destination: packets of this machine's programs, without a mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rest {
-    /// They do: there are no more, or none that counts.
+    /// Conditions met: there are no more, or none that counts.
     #[default]
     Met,
-    /// They do not, as with a mark or another incoming interface.
+    /// Conditions not met, as with a mark or another incoming interface.
     Unmet,
-    /// Some do, as with a user, a port or a protocol.
+    /// Conditions met by some packets, as with a user, a port or a protocol.
     Perhaps,
 }
 
@@ -152,19 +152,19 @@ pub enum Rest {
 pub struct Rule {
     /// Its place: lower ones are asked first.
     pub priority: u32,
-    /// Whose packets; of length 0 for all of the family.
+    /// Sources of the packets; of length 0 for all of the family.
     pub source: IpNet,
     /// Whereto, if not anywhere.
     pub to: Option<IpNet>,
     /// Its other conditions.
     pub rest: Rest,
-    /// It is for those that do not meet the conditions (`not`).
+    /// Inversion: the rule is for packets that do not meet the conditions (`not`).
     pub inverted: bool,
-    /// What it does.
+    /// Action on the packets.
     pub action: Action,
     /// Routes of this prefix length or less do not count (`suppress_prefixlength`).
     pub suppress: Option<u8>,
-    /// Who made it (`RTPROT_*`); 0 where not told.
+    /// Number of the routing protocol that made it (`RTPROT_*`); 0 where not told.
     pub protocol: u8,
 }
 

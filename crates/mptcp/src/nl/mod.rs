@@ -294,7 +294,7 @@ mod tests {
             let _ = read_all(&datagram);
         }
 
-        /// Of a kernel that went mad: a sound header, and anything in it.
+        /// Messages of a kernel that went mad: a sound header, and anything in it.
         #[test]
         fn any_message_is_read_or_refused(
             kind in prop_oneof![Just(NLMSG_ERROR), Just(NLMSG_DONE), any::<u16>()],

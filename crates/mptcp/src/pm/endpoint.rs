@@ -18,7 +18,7 @@ const FLAGS: u16 = 6;
 const IF_IDX: u16 = 7;
 
 bitflags! {
-    /// What the kernel does with an endpoint (`MPTCP_PM_ADDR_FLAG_*`).
+    /// Flags of an endpoint: what the kernel does with it (`MPTCP_PM_ADDR_FLAG_*`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct EndpointFlags: u32 {
         /// Announce it to the peer (ADD_ADDR, RFC 8684 3.4.1).
@@ -47,7 +47,7 @@ pub struct Endpoint {
     pub port: Option<u16>,
     /// The interface that subflows leave by.
     pub ifindex: Option<u32>,
-    /// What it is for.
+    /// Purpose of the endpoint.
     pub flags: EndpointFlags,
 }
 

@@ -1,4 +1,4 @@
-//! What happens to a world from outside.
+//! Changes to a world from outside.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

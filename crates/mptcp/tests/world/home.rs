@@ -43,7 +43,7 @@ pub(crate) fn ip(ns: &Ns, lines: &[&str]) {
     });
 }
 
-/// What a line of ip(8) prints.
+/// Returns what a line of ip(8) prints.
 pub(crate) fn asked(ns: &Ns, line: &str) -> String {
     let run = || Command::new("ip").args(line.split_whitespace()).output();
     let out = ns.run(run).expect("run ip of iproute2");

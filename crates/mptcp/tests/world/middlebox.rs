@@ -20,7 +20,7 @@ use super::{Ns, World, device_addresses, one_segment_per_packet, proxy_addresses
 pub(crate) struct Segment {
     pub(crate) syn: bool,
     pub(crate) ack: bool,
-    /// It opens a further subflow (`MP_JOIN`).
+    /// Opens a further subflow (`MP_JOIN`).
     pub(crate) joins: bool,
 }
 

@@ -117,9 +117,9 @@ async fn address(h: &Handle, name: &str, address: IpAddr, prefix: u8) {
 
 /// The two ends.
 pub(crate) struct World {
-    /// Has the accesses.
+    /// Namespace that has the accesses.
     pub(crate) device: Ns,
-    /// Serves at [`SERVICE`] and [`SERVICE6`].
+    /// Namespace that serves at [`SERVICE`] and [`SERVICE6`].
     pub(crate) proxy: Ns,
 }
 

@@ -79,7 +79,8 @@ pub(crate) fn connected<'a>(
     connected_to(w, service(port), cc)
 }
 
-/// The same, of either family.
+/// Connects from the device to a server at `to` at the proxy, of either family, with this
+/// congestion control at both ends, or the default one.
 pub(crate) fn connected_to<'a>(
     w: &World,
     to: SocketAddr,

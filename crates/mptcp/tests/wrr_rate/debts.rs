@@ -1,4 +1,4 @@
-//! What a path is owed of its share, and how it is paid.
+//! Debts to a path: what it is owed of its share, and how that is paid.
 
 use proptest::prelude::*;
 

@@ -123,7 +123,7 @@ struct Path1 {
     /// The unit of the rate, of which a byte a second has so many: R, or a path's own.
     unit: f64,
     queue_us: f64,
-    /// Of the last ticks, so that a queue is seen as late as in real life.
+    /// Queue in the last ticks, µs, so that it is seen as late as in real life.
     seen: [f64; 4],
     now: u64,
     /// From one step to the next, in ticks.

@@ -1,4 +1,4 @@
-//! What the tests of topologies share.
+//! Helpers that the tests of topologies share.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 use std::collections::BTreeSet;
@@ -176,7 +176,7 @@ pub fn interfaces() -> BTreeSet<String> {
         .collect()
 }
 
-/// Who in `/proc` uses a namespace: as its own, or by a descriptor.
+/// Lists the entries in `/proc` that use a namespace: as a process's own, or by a descriptor.
 pub fn users_of(inode: u64) -> Vec<String> {
     let link = format!("net:[{inode}]");
     let mut users = Vec::new();

@@ -1,4 +1,4 @@
-//! What happens to runs whose owner dies, and runs without root. Each test
+//! Tests of runs whose owner dies, and of runs without root. Each test
 //! starts this program again in another role, so it has no test harness.
 
 use std::io::{BufRead, Write};

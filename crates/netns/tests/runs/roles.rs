@@ -1,4 +1,4 @@
-//! What the program does when it is started in a role.
+//! Roles in which the program can be started, and what it does in each.
 #![allow(unreachable_pub)]
 
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! What goes over the control socket (HTTP and JSON, see `docs/emulator.md`).
+//! Messages on the emulator's control socket (HTTP and JSON, see `docs/emulator.md`).
 
 use std::collections::BTreeMap;
 
@@ -30,12 +30,12 @@ pub struct Stats {
 pub struct LinkReport {
     /// The model's counters.
     pub model: LinkStats,
-    /// What happened around the model.
+    /// Counters of input and output around the model.
     pub io: IoStats,
 }
 
-/// What happened to a link's packets outside of the model. In wire packets
-/// unless named otherwise.
+/// Counters of a link's packets outside of the model, in wire packets unless named
+/// otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoStats {
     /// Reads that gave a packet or super-packet.
@@ -127,7 +127,7 @@ pub struct EpochSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Carrier {
-    /// Who sees it.
+    /// End of the path that sees the carrier.
     pub side: Side,
     /// Whether there is a carrier.
     pub on: bool,
@@ -176,6 +176,6 @@ pub struct Capacity {
 /// Body of every answer that is not a success.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What was attempted, and why it failed.
+    /// Attempted action, and why it failed.
     pub error: String,
 }

@@ -14,7 +14,7 @@ pub(crate) struct Write<'a> {
     pub(crate) port: usize,
     /// When it is to arrive (`CLOCK_MONOTONIC`, nanoseconds); 0: at once.
     pub(crate) at: u64,
-    /// What comes before the payload, from the virtio-net header on.
+    /// Headers before the payload, from the virtio-net header on.
     pub(crate) headers: HeaderBuf,
     /// Length of that, at least that of the virtio-net header.
     pub(crate) header_bytes: usize,

@@ -17,7 +17,7 @@ const KEPT: [usize; 4] = [16 * 1024, 4 * 1024, 2 * 1024, 1024];
 pub(crate) struct Held {
     /// Its bytes, and room behind them.
     pub(crate) buf: Box<[u8]>,
-    /// What lies where.
+    /// Layout of the bytes in `buf`.
     pub(crate) packet: Packet,
     /// The link it is on.
     pub(crate) link: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Buffers {
     held: Vec<Option<Held>>,
     free_handles: Vec<u32>,
     free: [Vec<Box<[u8]>>; SIZES.len()],
-    /// What the next packet is read into.
+    /// Buffer that the next packet is read into.
     spare: Box<[u8]>,
     used_bytes: usize,
     limit_bytes: usize,
@@ -47,7 +47,8 @@ impl Buffers {
         new
     }
 
-    /// The same, without any buffers made before they are needed.
+    /// Room for packets in flight of `limit_bytes` of memory, without any buffers made
+    /// before they are needed.
     pub(crate) fn unprepared(limit_bytes: usize) -> Self {
         Self {
             held: Vec::with_capacity(4096),
@@ -64,7 +65,7 @@ impl Buffers {
         &mut self.spare
     }
 
-    /// The same, to exchange it for another of [`LARGE`] bytes.
+    /// Returns the spare buffer to exchange it for another of [`LARGE`] bytes.
     pub(crate) fn spare_box(&mut self) -> &mut Box<[u8]> {
         &mut self.spare
     }

@@ -97,7 +97,7 @@ impl Client {
         Ok(c.bits)
     }
 
-    /// Has the emulator end.
+    /// Ends the emulator.
     ///
     /// # Errors
     /// See [`Client`].

@@ -1,4 +1,4 @@
-//! What the loop does when it is told to.
+//! Commands to the loop, and how it carries them out.
 
 use anyhow::{Context, Result};
 use braid_core::Time;

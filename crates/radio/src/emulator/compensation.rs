@@ -24,7 +24,7 @@ const OUTLIER_NS: u64 = 100_000;
 /// call to the receiving host's time stamp: not to be seen from here.
 const KERNEL_NS: f64 = 4_000.0;
 
-/// What is known of the loop's own latency.
+/// Estimate of the loop's own latency.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compensation {
     wake_ns: f64,
@@ -44,7 +44,7 @@ impl Compensation {
         }
     }
 
-    /// Of a loop in simulated time, which adds nothing.
+    /// Compensation of a loop in simulated time, which adds no latency.
     pub(crate) fn simulated() -> Self {
         Self {
             wake_ns: 0.0,
@@ -96,7 +96,7 @@ pub(crate) fn most(simulated: bool) -> Duration {
     if simulated { SIMULATED } else { MOST }
 }
 
-/// What the model's delay is to be shorter by: the same at all times, so no
+/// Time by which the model's delay is to be shorter: the same at all times, so no
 /// more than the shortest delay, or `most`.
 pub(crate) fn reserve(spec: &DelaySpec, most: Duration) -> Duration {
     let shortest = match spec {

@@ -1,4 +1,4 @@
-//! What the emulator is told at its start.
+//! Configuration that the emulator gets at its start.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub struct EmulatorConfig {
     /// interface per link). Costs processor time.
     #[serde(default)]
     pub pcap: Option<PathBuf>,
-    /// What fits the loop to the machine.
+    /// Settings that fit the loop to the machine.
     #[serde(default)]
     pub tuning: Tuning,
 }
@@ -67,11 +67,11 @@ pub struct PathConfig {
 pub struct PortConfig {
     /// Number of the descriptor, 3 or higher.
     pub fd: i32,
-    /// What it is.
+    /// Kind of the descriptor.
     pub kind: PortKind,
 }
 
-/// What a descriptor is.
+/// Kind of a port's descriptor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PortKind {
@@ -92,7 +92,7 @@ pub struct MediumConfig {
     pub name: String,
     /// The channel.
     pub wifi: WifiSpec,
-    /// What contends for it.
+    /// Stations that contend for the channel.
     pub stations: Vec<StationConfig>,
 }
 
@@ -131,7 +131,7 @@ pub struct StationLinkConfig {
     pub phy_mbps: Option<f64>,
 }
 
-/// What fits the loop to the machine.
+/// Settings that fit the loop to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tuning {

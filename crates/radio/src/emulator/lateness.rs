@@ -9,7 +9,7 @@ const PAUSE_NS: u64 = 1_000_000;
 /// Pauses kept for the statistics; all are counted.
 const PAUSES_KEPT: usize = 1000;
 
-/// What is known about how late packets were delivered and wake-ups came.
+/// Statistics of how late packets were delivered and wake-ups came.
 #[derive(Debug)]
 pub(crate) struct Lateness {
     deliveries: Histogram<u64>,

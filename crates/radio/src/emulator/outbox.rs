@@ -1,4 +1,4 @@
-//! What comes out of the models, on its way to the ports.
+//! Output of the models, on its way to the ports.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -14,7 +14,7 @@ const PEER: Framing = Framing::Ethernet {
     peer: [2, 0, 0, 0, 0, 9],
 };
 
-/// What a test packet is made of.
+/// Properties of a test packet.
 #[derive(Clone, Debug)]
 struct Case {
     v6: bool,

@@ -17,7 +17,7 @@ pub(crate) struct Port {
     framing: Framing,
 }
 
-/// What came of an attempt to read.
+/// Result of an attempt to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     /// This many bytes.
@@ -29,7 +29,7 @@ pub(crate) enum Read {
 }
 
 impl Read {
-    /// What the kernel's answer means.
+    /// Converts the kernel's answer to a read.
     pub(crate) fn from_result(result: nix::Result<usize>) -> Self {
         match result {
             Ok(0) => Self::Gone(Errno::ENODEV),

@@ -1,4 +1,4 @@
-//! What makes the loop punctual, as far as the machine allows it.
+//! Settings that make the loop punctual, as far as the machine allows it.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -9,7 +9,7 @@ use nix::sys::prctl;
 /// Above ordinary real-time tasks' default of 1, below the kernel's own threads' 99.
 const PRIORITY: libc::c_int = 50;
 
-/// What could be had.
+/// Settings that the machine granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Granted {
     /// The thread runs before ordinary ones (`SCHED_FIFO`).

@@ -27,17 +27,17 @@ const STAMP: usize = tun::TIMED_LEN - VNET_LEN;
 /// Attempts to hand over requests for which the kernel lacks memory.
 const RETRIES: usize = 1000;
 
-/// What a request was, in the upper half of its mark.
+/// Kind of a request, in the upper half of its mark.
 const READ: u64 = 1 << 32;
 const WRITE: u64 = 2 << 32;
 const WATCH: u64 = 3 << 32;
 
-/// What is looked out for.
+/// Indices of the sources that the ring watches.
 const PORTS: usize = 0;
 const BELL: usize = 1;
 const SIGNALS: usize = 2;
 
-/// What came of a read.
+/// Result of a read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     /// When the packet was sent (`CLOCK_MONOTONIC`, nanoseconds).
@@ -50,7 +50,7 @@ pub(crate) struct Arrival {
     pub(crate) read: Read,
 }
 
-/// What a packet is read into.
+/// Buffer that a packet is read into.
 struct Slot {
     buf: Box<[u8]>,
     stamp: [u8; STAMP],
@@ -77,8 +77,8 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Of `ports`, which have to be TUN devices, beside what becomes readable
-    /// when there are commands or a signal. To be used on the calling thread.
+    /// Opens a ring for `ports`, which have to be TUN devices, beside what becomes
+    /// readable when there are commands or a signal. To be used on the calling thread.
     ///
     /// # Errors
     /// The kernel has no `io_uring` or no `TUNSETTIMED`, which only that of the

@@ -31,7 +31,7 @@ const ALARM: u64 = u64::MAX;
 pub(super) const COMMANDS: u64 = u64::MAX - 1;
 pub(super) const SIGNAL: u64 = u64::MAX - 2;
 
-/// What wakes the loop beside packets and time.
+/// Inputs that wake the loop beside packets and time.
 pub(crate) struct Inputs {
     /// SIGTERM and SIGINT.
     pub(crate) signals: SignalFd,

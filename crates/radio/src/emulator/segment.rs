@@ -13,7 +13,7 @@ pub(crate) type HeaderBuf = [u8; MAX_HEADER + ETHERNET_LEN];
 /// Source address of the frames we write: locally administered.
 const OUR_MAC: [u8; 6] = [0x02, 0x62, 0x72, 0x61, 0x69, 0x64];
 
-/// What to do about transport checksums.
+/// Treatment of transport checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checksums {
     /// Leave them to the receiving kernel, which then trusts the payload.

@@ -21,7 +21,7 @@ const BURST: usize = 16;
 /// tried again after so many writes once one found none.
 const REST: u8 = 8;
 
-/// What is known of a port's habits.
+/// Observed habits of a port.
 #[derive(Clone, Copy, Debug, Default)]
 struct Habit {
     /// There was a packet left the last time that only one was read.

@@ -49,7 +49,7 @@ impl Alarm {
         Ok(())
     }
 
-    /// It went off; the next [`Alarm::set`] arms it anew.
+    /// Notes that the alarm went off; the next [`Alarm::set`] arms it anew.
     pub(crate) fn fired(&mut self) -> Option<u64> {
         self.armed.take()
     }

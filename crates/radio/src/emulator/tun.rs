@@ -19,7 +19,7 @@ const TUNSETIFF: u32 = 0x4004_54ca;
 const TUNSETOFFLOAD: u32 = 0x4004_54d0;
 const TUNSETVNETHDRSZ: u32 = 0x4004_54d8;
 const TUNSETCARRIER: u32 = 0x4004_54e2;
-/// Of the virtual clock's kernel only (`kernel/patches`).
+/// Request of the virtual clock's kernel only (`kernel/patches`).
 const TUNSETTIMED: u32 = 0x4004_54f0;
 /// Length of a virtio-net header and the packet's time behind it.
 pub(crate) const TIMED_LEN: usize = 24;
@@ -56,7 +56,7 @@ pub enum TunError {
         "cannot switch on {what} of the TUN device {name}: {source}; it takes Linux 4.20 or later"
     )]
     Feature {
-        /// What was being switched on.
+        /// Feature that was being switched on.
         what: &'static str,
         /// The interface's name.
         name: String,
@@ -139,8 +139,8 @@ pub fn set_carrier(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     pass_int(&fd, TUNSETCARRIER, libc::c_int::from(on))
 }
 
-/// Has times exchanged with each packet: when it was sent, and when it is to be
-/// received. They stand behind the virtio-net header, [`TIMED_LEN`] in all.
+/// Enables the exchange of times with each packet: when it was sent, and when it is to
+/// be received. They stand behind the virtio-net header, [`TIMED_LEN`] in all.
 pub(crate) fn set_timed(fd: BorrowedFd<'_>) -> io::Result<()> {
     pass_int(&fd, TUNSETTIMED, 1)?;
     pass_int(&fd, TUNSETVNETHDRSZ, TIMED_LEN as libc::c_int)

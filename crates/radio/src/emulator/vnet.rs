@@ -57,7 +57,7 @@ impl Vnet {
     }
 }
 
-/// What stands between the virtio-net header and the IP header.
+/// Bytes between the virtio-net header and the IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Nothing (TUN).

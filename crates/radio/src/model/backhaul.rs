@@ -16,7 +16,7 @@ use super::train::{DropCause, Sink};
 
 pub(super) struct Backhaul {
     server: Server,
-    /// Of the common queue, if it is not drop-tail.
+    /// CoDel of the common queue, if that is not drop-tail.
     codel: Option<Codel>,
     /// Indices of the links behind it.
     links: Vec<usize>,
@@ -53,7 +53,7 @@ impl Backhaul {
         Some((i, start))
     }
 
-    /// What waits for the line at `now` besides the queue of link `i`, to which
+    /// Returns what waits for the line at `now` besides the queue of link `i`, to which
     /// a packet of `first` bytes comes.
     pub(super) fn beside(&mut self, i: usize, first: u64, now: Time, links: &[Link]) -> Beside {
         let empty = self.links.iter().all(|&l| links[l].queue.is_empty());

@@ -17,11 +17,11 @@ const MAX_RATE: Rate = Rate::from_bps(1_000_000_000_000);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{property} of the link: {given}; expected {expected}")]
 pub struct SpecError {
-    /// What it is about, such as `loss`.
+    /// Property of the link, such as `loss`.
     pub property: &'static str,
-    /// What was given.
+    /// Value that was given.
     pub given: String,
-    /// What is possible.
+    /// Values that are possible.
     pub expected: &'static str,
 }
 

@@ -47,7 +47,7 @@ impl Service {
     }
 }
 
-/// What waits for the same server in the queues of other links.
+/// Packets that wait for the same server in the queues of other links.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Beside {
     /// Packets and their bytes.
@@ -65,7 +65,7 @@ pub(super) struct Link {
     pub(super) loss: Loss,
     pub(super) delay: Delay,
     pub(super) line: Line,
-    /// What a medium took and has not settled.
+    /// Packets that a medium took and has not settled.
     pub(super) taken: VecDeque<Waiting>,
     pub(super) overhead: u32,
     pub(super) outage: InFlight,

@@ -9,7 +9,7 @@ use rand_distr::Geometric;
 
 use super::spec::LossSpec;
 
-/// Which of a sequence of packets are lost.
+/// Loss process: decides which of a sequence of packets are lost.
 #[derive(Clone, Debug)]
 pub(super) struct Loss {
     model: Model,
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Which of `total` packets are lost, asked for in trains of `train`.
+    /// Returns which of `total` packets are lost, asked for in trains of `train`.
     fn lost(loss: &mut Loss, total: u32, train: u32) -> Vec<u32> {
         let mut out = Vec::new();
         let mut at = 0;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use braid_core::Time;
 use serde::{Deserialize, Serialize};
 
-/// Whose turn it is at a station.
+/// Receiver whose turn it is at a station.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Head {
     /// When the receiver's oldest packet, taken or not, became the station's to send.
@@ -27,7 +27,7 @@ pub struct Head {
     pub phy_mbps: Option<f64>,
 }
 
-/// What a medium needs of the queues behind its stations.
+/// Interface of the queues behind a medium's stations.
 ///
 /// In every call, `at` and `by` are in the medium's time, which may be before
 /// the time it was last told.
@@ -69,7 +69,7 @@ pub trait Medium: Send {
     /// not settled (its link went down): none of it will be settled any more.
     /// A frame on the air stays there, to no effect.
     fn forget(&mut self, s: usize, receiver: u32);
-    /// What happened since the start.
+    /// Counters since the start.
     fn stats(&self) -> MediumStats;
 }
 

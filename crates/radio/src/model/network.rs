@@ -95,7 +95,7 @@ impl Network {
         id
     }
 
-    /// Has `medium` serve the links of `stations`, in place of their own rate;
+    /// Adds `medium`, which serves the links of `stations` in place of their own rate;
     /// their queue, loss, delay and outages stay theirs. Each inner list is one
     /// station, which gives its links one frame each in turn. A link belongs
     /// to one station; to be called before traffic starts.
@@ -289,7 +289,7 @@ impl Network {
         self.events[link] = self.links[link].next_event().unwrap_or(Time::MAX);
     }
 
-    /// Has backhaul `b` serve what it does by `now`.
+    /// Serves from backhaul `b` what is due by `now`.
     fn run_backhaul(&mut self, b: usize, now: Time, sink: &mut dyn Sink) {
         self.backhauls[b].commit(now, &mut self.links, sink);
         for k in 0..self.backhauls[b].links().len() {
@@ -305,7 +305,7 @@ impl Network {
         }
     }
 
-    /// Has medium `m` do what it does at its next event.
+    /// Advances medium `m` by its next event.
     fn step_medium(&mut self, m: usize, sink: &mut dyn Sink) {
         let shared = &mut self.media[m];
         let at = shared.event;

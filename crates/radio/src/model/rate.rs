@@ -1,4 +1,4 @@
-//! What a link can carry, and the server that uses it up.
+//! Capacity of a link, and the server that uses it up.
 //!
 //! All sums are integers in units of 10^-9 bit (bit/s x ns), and what a service
 //! time rounded up to a nanosecond leaves over is passed on to the next one: a

@@ -86,7 +86,7 @@ impl Station {
     }
 }
 
-/// What a medium sees of the network.
+/// Part of the network that a medium sees.
 pub(super) struct View<'a> {
     pub(super) links: &'a mut [Link],
     pub(super) stations: &'a mut [Station],

@@ -1,4 +1,4 @@
-//! What a link is made of, as plain values: what a scenario describes and what
+//! Properties of a link as plain values: what a scenario describes and what
 //! the emulator is told.
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct LinkSpec {
     /// Link-layer bytes added to every packet when its time on the link is
     /// computed (not counted in reported bytes). 0 makes `rate` an IP rate.
     pub overhead_bytes: u32,
-    /// What an outage does to packets on the link and in its queue.
+    /// Effect of an outage on packets on the link and in its queue.
     pub outage: InFlight,
     /// Longest packet that arrives, bytes at the IP layer; none if all do. Longer ones take
     /// their time on the link and are then lost without an ICMP message: a path-MTU black hole
@@ -128,14 +128,14 @@ pub enum QueueSpec {
     },
 }
 
-/// What an outage does to the packets that are on the link or queued.
+/// Effect of an outage on the packets that are on the link or queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InFlight {
-    /// They are lost, as are those that arrive during the outage.
+    /// Packets are lost, as are those that arrive during the outage.
     #[default]
     Lost,
-    /// Those on the link still arrive; the queue is held and served after the
+    /// Packets on the link still arrive; the queue is held and served after the
     /// outage, and fills during it.
     Held,
 }

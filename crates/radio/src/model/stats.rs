@@ -51,7 +51,7 @@ impl Drops {
     }
 }
 
-/// What happened on a link since the start, and what is on it. Bytes are
+/// Counters of a link since the start, and of what is on it. Bytes are
 /// IP-layer bytes of wire packets. At every moment
 /// `in_packets = queue_packets + in_flight_packets + out_packets + drops.total()`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

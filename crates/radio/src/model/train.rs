@@ -1,4 +1,4 @@
-//! What travels over a link.
+//! Trains of packets that travel over a link.
 
 use braid_core::Time;
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ pub enum DropCause {
     Loss,
     /// The link was down.
     LinkDown,
-    /// It was longer than the path's MTU.
+    /// Longer than the path's MTU.
     TooLong,
     /// The medium gave up after its retry limit (802.11).
     RetryLimit,

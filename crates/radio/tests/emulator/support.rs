@@ -168,7 +168,7 @@ impl Host {
         s
     }
 
-    /// What the receiving stack says of the checksums it checked.
+    /// Checks that the receiving stack counted no checksum errors (TCP and UDP).
     pub(crate) fn assert_no_checksum_errors(&self) {
         let snmp = self.with(|_| std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap());
         for protocol in ["Tcp:", "Udp:"] {
@@ -384,7 +384,7 @@ impl Lab {
         self.runtime.block_on(self.client.carrier("a", c)).unwrap();
     }
 
-    /// Has the emulator end, and checks that it ends well.
+    /// Ends the emulator, and checks that it ends well.
     pub(crate) fn stop(&mut self) {
         self.runtime.block_on(self.client.stop()).unwrap();
         if let Some(e) = self.emulator.take() {
@@ -401,7 +401,7 @@ impl Drop for Lab {
     }
 }
 
-/// Has the kernel cut what is sent into datagrams of `bytes`.
+/// Sets the size in `bytes` of the datagrams into which the kernel cuts what is sent.
 pub(crate) fn udp_segments(s: &UdpSocket, bytes: i32) {
     nix::sys::socket::setsockopt(s, nix::sys::socket::sockopt::UdpGsoSegment, &bytes).unwrap();
 }

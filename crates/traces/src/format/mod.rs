@@ -61,7 +61,7 @@ impl Format {
         }
     }
 
-    /// What it is, in a few words.
+    /// Describes the format in a few words.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Csv => "CSV of seconds and Mbit/s",
@@ -132,7 +132,7 @@ pub(super) fn detect(bytes: &[u8]) -> Result<Format, LineError> {
     }
 }
 
-/// What a format's reader gives.
+/// Output of a format's reader.
 struct Parsed {
     capacity: Capacity,
     problems: Vec<super::Problem>,

@@ -1,4 +1,4 @@
-//! What stands above the panels.
+//! Title and legend above the panels.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is drawn of each column of a trace.
+//! Lines drawn of each column of a trace.
 
 use plotters::style::RGBColor;
 
@@ -24,7 +24,7 @@ const MIN_SPREAD: usize = 5;
 /// Largest part of the trace over which a spread is drawn.
 const MAX_SPREAD: f64 = 0.2;
 
-/// What is drawn of one column.
+/// Line and statistics drawn of one column.
 pub(super) struct Line {
     pub(super) name: String,
     pub(super) colour: RGBColor,

@@ -29,7 +29,7 @@ pub(crate) const SOFT: RGBColor = RGBColor(0x5b, 0x65, 0x75);
 const GRID: RGBColor = RGBColor(0xe3, 0xe7, 0xec);
 const AXIS: RGBColor = RGBColor(0x9a, 0xa3, 0xaf);
 
-/// What the picture shows, and how large.
+/// Content of the picture, and its size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// The line on top.

@@ -1,4 +1,4 @@
-//! What is wrong with recorded signals, counted, and the rule for each.
+//! Flaws of recorded signals, counted, and the rule for each.
 
 use std::fmt;
 

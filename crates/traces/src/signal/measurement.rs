@@ -67,11 +67,11 @@ pub struct Measurements {
     pub cells: Vec<Cell>,
     /// Names of segments of the drive.
     pub segments: Vec<String>,
-    /// What was heard.
+    /// Cells heard, second by second.
     pub seconds: Vec<Second>,
     /// Flaws found in the data, each handled by the rule of its kind.
     pub flaws: Vec<Flaw>,
-    /// What else there is to say, a sentence each.
+    /// Further remarks, a sentence each.
     pub notes: Vec<String>,
 }
 

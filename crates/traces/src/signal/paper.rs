@@ -9,22 +9,22 @@ use super::cells::CellStatistics;
 /// "Come within this part" of the paper.
 pub const TOLERANCE: f64 = 0.10;
 
-/// What the paper says of a number.
+/// Statement of the paper about a number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Said {
-    /// It is this.
+    /// Value: the number is about this.
     About(f64),
-    /// It is more.
+    /// Lower bound: the number is more.
     MoreThan(f64),
-    /// It is less.
+    /// Upper bound: the number is less.
     LessThan(f64),
 }
 
 /// A number of ours beside the paper's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What it is.
+    /// Name of the number.
     pub what: String,
     /// Whether it is a share or a gain, to print as a percentage.
     pub percent: bool,

@@ -56,7 +56,7 @@ pub struct PathCell {
     pub carrier: String,
     /// Cell.
     pub cell: String,
-    /// Which carrier it is on: equal for cells that exclude each other.
+    /// Number of its carrier: equal for cells that exclude each other.
     pub channel: usize,
     /// Index of its operator in [`Paths::operators`].
     pub operator_index: usize,
@@ -183,7 +183,7 @@ impl Now {
         self.heard.len()
     }
 
-    /// What `cell` would carry, if it was heard.
+    /// Returns the rate that `cell` would carry, if it was heard.
     pub fn rate_of(&self, cell: usize) -> Option<Rate> {
         let found = self.heard.iter().find(|p| p.cell == cell);
         found.map(|p| p.rate)

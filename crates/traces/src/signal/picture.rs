@@ -17,7 +17,7 @@ const MAX_POINTS: usize = 1500;
 /// Windows over which capacities are drawn, seconds (figure 1).
 const WINDOWS: [usize; 2] = [1, 5];
 
-/// What the picture shows, and how large.
+/// Content of the picture, and its size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PictureOptions {
     /// The line on top.

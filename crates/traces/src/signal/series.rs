@@ -8,7 +8,7 @@ use braid_core::Rate;
 use super::paths::{Paths, STEP};
 use crate::{Capacity, Column, Format, MAX_COLUMNS, Trace};
 
-/// What becomes a link of the trace.
+/// Unit that becomes a link of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
     /// Every cell, while it is the one of its carrier.

@@ -11,7 +11,7 @@ pub const THERMAL_DBM_PER_HZ: f64 = -173.975;
 /// hertz.
 pub const SUBCARRIER_HZ: f64 = 15_000.0;
 
-/// What the SINR of a cell depends on beside received powers.
+/// Parameters of the SINR of a cell beside received powers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SinrModel {
     /// Network load Q_L: how much of the time the other cells send, 0 to 1.

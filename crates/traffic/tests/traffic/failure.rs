@@ -1,4 +1,4 @@
-//! What happens when the other end or the path does not do its part.
+//! Tests of traffic when the other end or the path does not do its part.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! What one path carries that nothing limits, and what that costs.
+//! Goodput of one path that nothing limits, and what that costs.
 
 use braid_lab::summary::CaseResult;
 use braid_mpquic::Lane;

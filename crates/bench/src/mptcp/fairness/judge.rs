@@ -15,7 +15,7 @@ const FAIR: RangeInclusive<f64> = 40.0..=53.0;
 /// virtual clock, where the set-up favours two by 2 points. No bar of fairness, but that
 /// the set-up tells fair from unfair.
 const UNFAIR: RangeInclusive<f64> = 60.0..=72.0;
-/// What both must get together of 10 Mbit/s for shares to mean anything, Mbit/s of
+/// Minimum rate that both must get together of 10 Mbit/s for shares to mean anything, Mbit/s of
 /// payload: 95 % of the 9.47 that MPTCP's headers leave.
 const USED_MBPS: f64 = 9.0;
 /// Third goal: points that a coupled connection sends more on the better path than an
@@ -34,12 +34,12 @@ const AROUND: f64 = 6.0;
 /// 3 % each; OLIA, which takes hardly anything but the better path, had 99 % there.
 const OF_TCP: f64 = 0.95;
 
-/// What the runs came to.
+/// Results of the runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
-    /// Of one line, beside one connection.
+    /// Results of one line, beside one connection.
     pub(super) line: Vec<CaseResult>,
-    /// Of two lines with unequal load.
+    /// Results of two lines with unequal load.
     pub(super) lines: Vec<CaseResult>,
 }
 
@@ -165,7 +165,7 @@ impl Measured {
         }
     }
 
-    /// What went where, of all that ran on two lines.
+    /// Adds the table of what went where, of all that ran on two lines.
     fn table(&self, report: &mut Report) {
         let mut names: Vec<&str> = Vec::new();
         for c in &self.lines {
@@ -220,7 +220,7 @@ mod tests {
         c.share = [(load.better.to_owned(), percent / 100.0)].into();
     }
 
-    /// What theory says of each, and of the coupled ones 10 points more than uncoupled.
+    /// Results as theory has them, of the coupled ones 10 points more than uncoupled.
     fn good() -> Measured {
         let mut m = Measured::default();
         for _ in 0..RUNS {
@@ -242,7 +242,7 @@ mod tests {
         m
     }
 
-    /// Which bars are missed with so many runs of a case changed.
+    /// Returns the bars that are missed with so many runs of a case changed.
     fn missed(case: &str, runs: usize, change: impl Fn(&mut CaseResult)) -> Vec<String> {
         let mut m = good();
         let all = m.line.iter_mut().chain(&mut m.lines);

@@ -1,4 +1,4 @@
-//! Which runs fairness is measured by.
+//! Runs by which fairness is measured.
 
 use std::time::Duration;
 
@@ -46,12 +46,12 @@ impl Load {
         format!("{}: {base}", self.others)
     }
 
-    /// That of TCP on its best path.
+    /// Name of the result of TCP on its best path under this load.
     pub(super) fn tcp(&self) -> String {
         self.case(&format!("TCP on {}", self.better))
     }
 
-    /// That of MPTCP.
+    /// Name of the result of MPTCP under this load.
     pub(super) fn mptcp(&self, cc: &str) -> String {
         self.case(&mptcp(cc))
     }

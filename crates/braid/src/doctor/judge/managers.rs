@@ -1,4 +1,4 @@
-//! Who else sets up the network: `docs/daemon.md`, Beside NetworkManager and systemd-networkd.
+//! Rows of other network managers: `docs/daemon.md`, Beside NetworkManager and systemd-networkd.
 
 use super::{Row, Verdict, lacks, ok};
 use crate::doctor::facts::Managers;

@@ -1,4 +1,4 @@
-//! What the facts mean: one row each, with what it costs and what enables it.
+//! Judgement of the facts: one row each, with what it costs and what enables it.
 
 mod ebpf;
 mod managers;
@@ -24,12 +24,12 @@ pub(super) enum Verdict {
 /// One row of the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Row {
-    /// What was looked at.
+    /// Subject of the row.
     pub(super) what: String,
     pub(super) verdict: Verdict,
-    /// What was found.
+    /// Finding.
     pub(super) found: String,
-    /// What is lost by that; empty where nothing is.
+    /// Loss caused by the finding; empty where nothing is lost.
     pub(super) costs: String,
     /// The line that enables it; empty where nothing has to be done, or can be.
     pub(super) remedy: String,
@@ -202,7 +202,7 @@ fn daemon(d: &Daemon) -> Row {
     }
 }
 
-/// What the daemon notes on its accesses, which says itself what can be done.
+/// Rows of the daemon's notes on its accesses, which say themselves what can be done.
 fn noted(d: &Daemon) -> Vec<Row> {
     let Daemon::Serves(_, notes) = d else {
         return vec![];

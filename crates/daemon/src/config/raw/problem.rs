@@ -1,6 +1,6 @@
-//! What is wrong with a configuration, and where it stands.
+//! Problems with a configuration, and where they stand.
 
-/// What is wrong, and at which key.
+/// Problem with a configuration, and the key that it is at.
 pub(in super::super) struct Problem {
     path: Vec<String>,
     pub(super) what: String,

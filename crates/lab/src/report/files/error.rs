@@ -1,4 +1,4 @@
-//! What can go wrong with the files of a run, and what the user can do about it.
+//! Errors with the files of a run, and what the user can do about each.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub enum FilesError {
     NotARun {
         /// The directory.
         dir: PathBuf,
-        /// What is missing.
+        /// Description of what is missing.
         why: String,
     },
     /// A file of a run that does not say what it should.
@@ -49,7 +49,7 @@ pub enum FilesError {
         file: PathBuf,
         /// Line, from 1, where known.
         line: Option<u64>,
-        /// What is wrong.
+        /// Description of the fault.
         what: String,
     },
     /// The disk, the quota or the file size limit is used up.
@@ -71,19 +71,19 @@ pub enum FilesError {
     /// There can be no directory.
     #[error("make the directory {}: {why}; name another with `--out DIR`", path.display())]
     Unwritable {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         why: io::Error,
     },
     /// Anything else the operating system refused.
     #[error("{doing} {}: {why}", path.display())]
     Io {
-        /// What was attempted, e.g. `creating`.
+        /// Operation that was attempted, e.g. `creating`.
         doing: &'static str,
         /// On what.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         why: io::Error,
     },
 }

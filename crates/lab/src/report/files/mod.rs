@@ -28,7 +28,7 @@ pub const TIMELINE: &str = "timeline.csv";
 pub const EVENTS: &str = "events.csv";
 /// The scenario as it was run.
 pub const SCENARIO: &str = "scenario.toml";
-/// What the lab did, line by line.
+/// Log of the lab's actions, line by line.
 pub const LOG: &str = "run.log";
 /// The report for people.
 pub const REPORT: &str = "report.html";

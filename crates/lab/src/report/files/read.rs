@@ -18,7 +18,7 @@ pub struct RunFiles {
     pub events: Vec<EventRow>,
     /// `scenario.toml`, its text.
     pub scenario: String,
-    /// What was missing or cut short, in words.
+    /// Warnings about files that were missing or cut short, in words.
     pub warnings: Vec<String>,
 }
 

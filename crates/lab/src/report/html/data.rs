@@ -1,5 +1,5 @@
-//! What the charts are drawn from, as JSON inside the page: columns of rounded
-//! numbers, so that a long run stays a small file.
+//! Data of the charts, as JSON inside the page: columns of rounded numbers, so that a
+//! long run stays a small file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -159,7 +159,7 @@ impl<'a> Data<'a> {
     }
 }
 
-/// Of accesses that had outages, `recoveries.ACCESS.reuse_ms`.
+/// Returns `recoveries.ACCESS.reuse_ms` of the paper for accesses that had outages.
 fn paper_reuse<'a>(cases: &[Case<'a>]) -> Vec<(&'a str, Num)> {
     let mut out: Vec<(&str, Num)> = Vec::new();
     for p in cases.iter().flat_map(|c| &c.paper) {

@@ -106,7 +106,7 @@ pub fn render(files: &RunFiles) -> String {
         .expect("a template of strings writes into a string")
 }
 
-/// What a content security policy knows a script by.
+/// Returns the hash by which a content security policy knows a script.
 fn script_hash(script: &str) -> String {
     let hash = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(script));
     format!("'sha256-{hash}'")

@@ -1,4 +1,4 @@
-//! What the page shows outside its charts, ready for the template.
+//! Content of the page outside its charts, ready for the template.
 
 use crate::report::cases::Case;
 use crate::report::columns::{Align, Column, Tone};

@@ -169,7 +169,7 @@ fn run(job: &Job) -> Result<Measured, LabError> {
     })
 }
 
-/// What a machine could install or load, a guest cannot.
+/// Replaces the remedy of a missing part: what a machine could install or load, a guest cannot.
 fn of_guest(e: LabError) -> LabError {
     match e {
         LabError::Missing(m) => LabError::missing(

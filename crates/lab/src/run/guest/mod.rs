@@ -1,6 +1,6 @@
-//! What runs inside of a virtual-clock guest, and how host and guest talk: a
-//! folder that both see holds the job when the guest starts, and its answer
-//! when it has ended. In between the guest's kernel log says how it gets on.
+//! Code that runs inside of a virtual-clock guest, and how host and guest talk: a folder
+//! that both see holds the job when the guest starts, and its answer when it has ended. In
+//! between the guest's kernel log says how it gets on.
 
 pub mod init;
 
@@ -26,13 +26,13 @@ pub(super) const PROGRESS: &str = "progress ";
 pub(super) struct Job {
     /// The scenario with this one case, everything in it resolved.
     pub(super) scenario: Scenario,
-    /// Which repetition, from 1.
+    /// Number of the repetition, from 1.
     pub(super) repeat: u32,
     /// The guest gives up after so much of its own time, s.
     pub(super) limit_s: f64,
 }
 
-/// What came of it.
+/// Answer of the guest to its job.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Answer {
     /// `uname -r` in the guest.

@@ -138,8 +138,8 @@ fn read(path: &Path) -> Result<Answer> {
     serde_json::from_slice(&text).context("it cannot be understood")
 }
 
-/// What the guest's kernel draws instead of random numbers, from the seed, the
-/// case and the repeat.
+/// Draws the value that the guest's kernel takes instead of random numbers, from the seed,
+/// the case and the repeat.
 fn entropy(job: &Job) -> u64 {
     let case = job.scenario.cases.first().map_or("", |c| &c.name);
     let label = format!("guest {} {case}", job.repeat);

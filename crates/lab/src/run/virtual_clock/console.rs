@@ -1,4 +1,4 @@
-//! What a guest's console says: how far it is, and what killed it.
+//! Console of a guest: how far it is, and what killed it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -71,7 +71,7 @@ impl Console {
         (s.at, s.moved.elapsed())
     }
 
-    /// What ended the guest, if its console says so.
+    /// Returns what ended the guest, if its console says so.
     pub(super) fn cause(&self, memory_mib: u32) -> Option<String> {
         let s = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if s.memory {

@@ -1,5 +1,5 @@
-//! Which core each guest runs on. A guest is two processes that take turns at
-//! every system call: on one core that costs half of what it does on two.
+//! Assignment of guests to cores. A guest is two processes that take turns at every system
+//! call: on one core that costs half of what it does on two.
 
 use std::cell::RefCell;
 
@@ -16,8 +16,8 @@ pub(super) struct Place<'a> {
 }
 
 impl Cpus {
-    /// Those of this process. Another run that is started beside this one
-    /// probably begins with another.
+    /// Takes the cores of this process. Another run that is started beside this one probably
+    /// begins with another core.
     pub(super) fn new() -> Self {
         let set = sched_getaffinity(Pid::this()).unwrap_or_default();
         let mut all: Vec<usize> = (0..CpuSet::count())

@@ -6,7 +6,7 @@ use braid_netns::error::LabError;
 
 /// Where an installation has both.
 const INSTALLED: &str = "/usr/local/lib/braid";
-/// What builds both.
+/// Commands that build both.
 const FIX: &str = "make kernel guest (in Braid's source tree, once), or make install";
 
 /// The two parts of every guest.

@@ -25,7 +25,7 @@ use braid_netns::{Registry, Run};
 use cpus::Cpus;
 use find::Parts;
 
-/// What guests are made of, as far as it is built.
+/// Returns the files that guests are made of; none where a part is not built.
 pub(crate) fn guest_files(braid: &Path) -> Vec<PathBuf> {
     let parts = Parts::find(braid).ok();
     let files = parts.map(|p| [p.kernel, p.root.join("braid")]);
@@ -50,8 +50,7 @@ pub struct GuestOptions {
     /// A guest that takes longer than this, in the host's time, is stopped;
     /// `None`: ten minutes, and a minute for each of its own seconds.
     pub wall_limit: Option<Duration>,
-    /// What a case may take in the guest's own time; `None`: its duration and
-    /// a minute.
+    /// Time that a case may take on the guest's own clock; `None`: its duration and a minute.
     pub virtual_limit: Option<Duration>,
 }
 

@@ -22,7 +22,7 @@ struct Message {
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     waiting: VecDeque<Message>,
-    /// Of them, what has not left.
+    /// Bytes of the waiting messages that have not left.
     bytes: usize,
     /// Number of the next.
     next: u64,

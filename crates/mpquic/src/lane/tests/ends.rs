@@ -6,7 +6,7 @@ use crate::lane::wire::Malformed;
 /// Written by end 0 in property tests, read by end 1.
 const CHANNELS: [u64; 3] = [0, 2, 5];
 
-/// What the two programs do with a channel.
+/// Action of the two programs on a channel.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Write(usize),
@@ -63,7 +63,7 @@ impl Known {
         Ok(())
     }
 
-    /// What was read is a prefix, and the end is of the right kind.
+    /// Checks that the data read is a prefix, and that the end is of the right kind.
     fn check(&self) -> Result<(), TestCaseError> {
         prop_assert!(self.read <= self.written, "{:?}", self);
         match self.end {
@@ -177,7 +177,7 @@ fn pass(pair: &mut Pair, ms: u64) -> usize {
     bytes
 }
 
-/// Of what waits when it is stopped, only what leaves within a one-way delay is sent.
+/// Data that waits when it is stopped is only sent if it leaves within a one-way delay.
 #[test]
 fn what_is_stopped_is_not_sent_any_more() {
     let mut pair = Pair::new();
@@ -233,7 +233,7 @@ fn credit_of_what_is_given_up_comes_back() {
     check_rest(&pair).unwrap();
 }
 
-/// What has come before a reset may be read, and nothing behind a gap.
+/// Data that has come before a reset may be read, and nothing behind a gap.
 #[test]
 fn a_reset_is_read_after_what_was_there() {
     let (mut l, now) = lane();

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::*;
 use crate::Aborted;
 
-/// What programs tell the test.
+/// Words that programs tell the test.
 type Told = Rc<RefCell<Vec<String>>>;
 
 fn say(told: &Told, what: &str) {

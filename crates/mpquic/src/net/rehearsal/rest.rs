@@ -1,4 +1,4 @@
-//! Who waits rests: no task runs again before what it waits for is there.
+//! Rest of tasks that wait: none runs again before what it waits for is there.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -17,8 +17,8 @@ use crate::weights::ACCESSES;
 const SETTINGS_LEN: u32 = 8;
 
 impl Wrr {
-    /// Has it outlive this process if that is killed, with `note` for the next one;
-    /// dropped, it takes all with it.
+    /// Pins it, so that it outlives this process if that is killed, with `note` for the next
+    /// one; dropped, it takes all with it.
     ///
     /// # Errors
     /// The kernel's; nothing is pinned then. [`Wrr::set_note`]'s.

@@ -39,7 +39,7 @@ pub(super) struct Knock {
     pub(super) first: bool,
 }
 
-/// What a path asks, and when.
+/// Liveness probes of a path over TCP: their destination and their times.
 #[derive(Debug)]
 pub(super) struct Knocks {
     /// Where the last of its subflows led.
@@ -73,7 +73,7 @@ impl Knocks {
         }
     }
 
-    /// What another path was told counts no more.
+    /// Forgets the probe over another path, and that it was answered.
     pub(super) fn forget(&mut self) {
         self.control = None;
         self.vouched = None;

@@ -41,7 +41,7 @@ const LATE: Duration = Duration::from_millis(25);
 /// Longer than this nobody works at a time who has not slept.
 const WORK: Duration = Duration::from_millis(100);
 
-/// What the sockets tell of an address.
+/// State of an address as its sockets report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// Subflows from it.
@@ -58,7 +58,7 @@ pub struct Sample {
     pub remote: Option<SocketAddr>,
 }
 
-/// What is to be done, or has been found.
+/// Outcome of a tick: an action to take, or a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Send a probe with this number.
@@ -78,12 +78,12 @@ pub enum Outcome {
         /// To be given back with the answer.
         number: u32,
     },
-    /// It is dead.
+    /// Finding: the address is dead.
     Silent {
         /// The address.
         address: IpAddr,
     },
-    /// It lives again.
+    /// Finding: the address lives again.
     Alive {
         /// The address.
         address: IpAddr,
@@ -151,10 +151,10 @@ impl Detector {
         self.answered(address, number, By::Probe, now)
     }
 
-    /// The same of a TCP connection that was accepted or refused ([`Outcome::Knock`]), and how
-    /// long that took. `rtt` is the round trip, if it is known: the kernel may have asked
-    /// twice, and which of the two was answered it knows by timestamps at best (RFC 6298, 3:
-    /// Karn's algorithm).
+    /// Takes the answer to the probe `number` over TCP ([`Outcome::Knock`]), a connection that was
+    /// accepted or refused; returns how long that took if the probe was sent and not answered
+    /// before. `rtt` is the round trip, if it is known: the kernel may have asked twice, and which
+    /// of the two was answered it knows by timestamps at best (RFC 6298, 3: Karn's algorithm).
     pub fn accepted(
         &mut self,
         address: IpAddr,

@@ -10,7 +10,7 @@ use braid_core::Time;
 use super::knock::{Knocks, first_knock};
 use super::{ASK, By, EAGER, MARGIN, REST, Sample};
 
-/// What is assumed before a round trip was measured.
+/// Round trip that is assumed before one was measured.
 const UNKNOWN_RTT: Duration = Duration::from_millis(50);
 /// Probes that are remembered.
 const KEPT: usize = 64;
@@ -63,7 +63,7 @@ pub(super) struct Path {
     /// When they became [`GONE`].
     in_vain: Option<Time>,
     min_rtt: Option<Duration>,
-    /// That of the last question whose is known.
+    /// Round trip of the last answered probe for which it is known.
     last_rtt: Option<Duration>,
     silent: Option<Time>,
     in_a_row: u32,
@@ -353,7 +353,7 @@ impl Path {
         Some(self.send(now, false))
     }
 
-    /// What was asked counts no more.
+    /// Stops counting the probes sent so far.
     fn close_all(&mut self) {
         self.open = 0;
         self.first_open = None;

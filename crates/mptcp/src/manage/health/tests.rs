@@ -17,7 +17,7 @@ fn address(k: u8) -> IpAddr {
 #[derive(Clone, Debug)]
 struct Link {
     rtt: Duration,
-    /// What a queue adds.
+    /// Delay that a queue adds to the round trip.
     queue: Duration,
     /// Data or acknowledgements come this often, if at all.
     flow: Option<Duration>,

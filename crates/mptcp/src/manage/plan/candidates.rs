@@ -1,4 +1,4 @@
-//! Which addresses of an interface are used, and in which order.
+//! Choice and order of the addresses of an interface.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use super::super::routing::{live, live_default};
 use super::super::view::{Address, Interface, View};
 use super::{Condition, Settings};
 
-/// What the choice goes by.
+/// Inputs of the choice.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub(super) settings: &'a Settings,
@@ -26,7 +26,7 @@ pub(super) struct Candidate<'a> {
     pub(super) access: usize,
     pub(super) interface: &'a Interface,
     pub(super) address: &'a Address,
-    /// It takes the place of one that is silent, and nothing has come back on it yet.
+    /// Trial: it takes the place of one that is silent, and nothing has come back on it yet.
     pub(super) trial: bool,
 }
 
@@ -80,8 +80,9 @@ pub(super) fn candidates<'a>(
     chosen
 }
 
-/// Those of one family, in the order of RFC 6724 towards the proxy. Those over which nothing
-/// could be opened come last; those that soon go, where there is no other.
+/// Returns the usable addresses of one family, in the order of RFC 6724 towards the proxy. Those
+/// over which nothing could be opened come last; those that soon go serve only where there is no
+/// other.
 fn in_order<'a>(
     known: Known<'a>,
     access: usize,

@@ -12,7 +12,7 @@ use super::super::view::{Interface, View};
 use super::{Condition, Plan, Settings, Use};
 use crate::pm::LIMIT_MAX;
 
-/// Of access number `i`, whose uses are planned.
+/// Returns state and reason of access number `i`, whose uses are planned.
 pub(super) fn state(
     i: usize,
     settings: &Settings,

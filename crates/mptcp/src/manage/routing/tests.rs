@@ -19,7 +19,7 @@ fn net(text: &str) -> IpNet {
     text.parse().unwrap()
 }
 
-/// Of access `k`, in the network of its interface.
+/// Returns address `n` of access `k`, in the network of its interface.
 fn host(v4: bool, k: u32, n: u32) -> IpAddr {
     ip(&match v4 {
         true => format!("10.77.{k}.{n}"),

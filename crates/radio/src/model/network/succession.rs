@@ -10,7 +10,7 @@ use crate::model::link::{Link, Service};
 use crate::model::queue::Waiting;
 use crate::model::train::Sink;
 
-/// What the former network's times are in those of the new one.
+/// Conversion of the former network's times to those of the new one.
 #[derive(Clone, Copy)]
 struct Shift {
     former: Time,

@@ -197,7 +197,7 @@ fn balance(s: &LinkStats) -> u64 {
     s.queue_packets + s.in_flight_packets + s.out_packets + s.drops.total()
 }
 
-/// What the links share.
+/// Resource that the links share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Common {
     Nothing,

@@ -25,7 +25,7 @@ pub struct Dcf {
     rng: seed::Rng,
     stations: Vec<Station>,
     state: State,
-    /// Who is on the air; empty while the channel is idle.
+    /// Stations on the air; empty while the channel is idle.
     sending: Vec<Sending>,
     busy: Duration,
     rounds: u64,

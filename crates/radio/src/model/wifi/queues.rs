@@ -13,7 +13,7 @@ use crate::model::{Head, Stations};
 pub struct Queues {
     stations: Vec<Station>,
     rng: seed::Rng,
-    /// What was received since the owner last looked.
+    /// Packets received since the owner last looked.
     pub delivered: Vec<Delivery>,
     /// Packets given up.
     pub dropped: u64,
@@ -39,7 +39,7 @@ pub struct Delivery {
 #[derive(Debug, Default)]
 struct Station {
     receivers: Vec<Receiver>,
-    /// Whose turn is next.
+    /// Index of the receiver whose turn is next.
     turn: usize,
 }
 

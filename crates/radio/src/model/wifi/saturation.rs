@@ -1,4 +1,4 @@
-//! What theory says of a channel on which every station always has a packet to
+//! Saturation theory of a channel on which every station always has a packet to
 //! send: against it the simulation is held, and a scenario can be sized with it.
 //!
 //! - G. Bianchi, "Performance analysis of the IEEE 802.11 distributed
@@ -31,7 +31,7 @@ pub struct Saturation {
     pub busy: f64,
 }
 
-/// Which of the models to follow.
+/// Model to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theory {
     /// Bianchi 2000 as it stands, for DCF and EDCA alike: repetition without

@@ -1,4 +1,4 @@
-//! What a Wi-Fi channel is made of, as plain values, and what may stand there.
+//! Properties of a Wi-Fi channel as plain values, and the values allowed for them.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a station has taken for one receiver and not settled.
+//! Window of packets that a station has taken for one receiver and not settled.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -30,13 +30,13 @@ pub(super) struct Window {
 /// A frame about to be sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// It carries this many packets: the oldest that are not received.
+    /// Number of packets in the frame: the oldest that are not received.
     pub(super) packets: u32,
     pub(super) air: Duration,
     pub(super) reply: Duration,
 }
 
-/// What became of the oldest packets of a window.
+/// Outcome of the oldest packets of a window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Settled {
     pub(super) delivered: u64,

@@ -26,7 +26,7 @@ pub const MAX_SECONDS: u32 = 7 * 86_400;
 const MAX_SECTORS: usize = 6;
 const LETTERS: [&str; MAX_SECTORS] = ["a", "b", "c", "d", "e", "f"];
 
-/// What the device hears in `seconds` of the drive, one second after the other.
+/// Simulates what the device hears in `seconds` of the drive, one second after the other.
 /// The same seed gives the same measurement.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! What the device hears at one place: powers of every sector in reach, and
-//! which of them stand out.
+//! Reception of the device at one place: powers of every sector in reach, and which of
+//! them stand out.
 
 use braid_core::seed::{self, Rng};
 use rand::RngExt;
@@ -16,7 +16,7 @@ use super::spec::DriveSpec;
 const REACH: f64 = 10_000.0;
 /// Weaker sectors are left out, dBm: 37 dB below the noise, and not heard.
 const NEGLIGIBLE: f64 = -160.0;
-/// What devices report of LTE, dBm (TS 36.133 9.1.4).
+/// Range of RSRP that devices report of LTE, dBm (TS 36.133 9.1.4).
 const REPORTED: (f64, f64) = (-140.0, -44.0);
 /// Subcarriers per MHz: 90 % of the bandwidth, 15 kHz each.
 const SUBCARRIERS_PER_MHZ: f64 = 60.0;
@@ -73,7 +73,7 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// What is heard at `x`: each with the index of its carrier, and as its cell
+    /// Returns the sectors heard at `x`: each with the index of its carrier, and as its cell
     /// the number of its sector.
     pub(super) fn hear(&mut self, x: f64) -> Vec<(Heard, usize)> {
         self.move_to(x);

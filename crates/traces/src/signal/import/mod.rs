@@ -34,7 +34,7 @@ impl SignalFormat {
         }
     }
 
-    /// What it is, in a few words.
+    /// Describes the format in a few words.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Signal => "CSV of received powers",

@@ -45,7 +45,7 @@ pub(super) fn number(line: u64, field: &str, what: &str) -> Result<Option<f64>, 
     }
 }
 
-/// What one row says of one cell.
+/// Values that one row has of one cell.
 pub(super) struct Row<'a> {
     pub(super) line: u64,
     /// Microseconds on any clock.
@@ -336,7 +336,7 @@ impl Rows {
     }
 }
 
-/// What holds at second `t`: every operator's last list, for [`HOLD_S`].
+/// Composes what holds at second `t`: every operator's last list, for [`HOLD_S`].
 fn compose(held: &[(i64, Vec<Heard>)], t: i64, segment: Option<usize>) -> Second {
     let fresh = held
         .iter()

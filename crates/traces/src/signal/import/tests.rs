@@ -105,7 +105,7 @@ fn rules_for_flawed_data() {
     assert_eq!(found, expected);
 }
 
-/// Of two passes over the same 50 s none is heard in the other's seconds.
+/// Two passes over the same 50 s: none is heard in the other's seconds.
 #[test]
 fn a_clock_that_was_set_back_goes_on() {
     let passes = |second: u32| {
@@ -209,7 +209,7 @@ fn says_where_and_what() {
 }
 
 proptest! {
-    /// What is written is read back, silence included.
+    /// Reads back what was written, silence included.
     #[test]
     fn csv_round_trips(seed in 0u64..1000, seconds in 2u32..90) {
         let m = drive(&DriveSpec::shipped(), seed, seconds).unwrap();

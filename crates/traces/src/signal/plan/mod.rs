@@ -161,8 +161,8 @@ pub struct Plan {
     pub interfaces: usize,
     /// How long it lasts.
     pub length: Duration,
-    /// What changes, ascending by time, then interface; each interface has a row
-    /// at time zero.
+    /// Changes of state, ascending by time, then interface; each interface has a row at time
+    /// zero.
     pub rows: Vec<Row>,
 }
 
@@ -173,7 +173,7 @@ pub struct Row {
     pub at: Duration,
     /// Number of the interface, from 1.
     pub interface: usize,
-    /// What it is in.
+    /// State of the interface.
     pub state: State,
 }
 

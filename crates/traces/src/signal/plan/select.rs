@@ -1,4 +1,4 @@
-//! Which cell each interface takes, second by second.
+//! Selection of the cell that each interface takes, second by second.
 
 use std::time::Duration;
 

@@ -13,8 +13,7 @@ pub struct PlanSummary {
     pub interfaces: usize,
     /// Length.
     pub length_s: f64,
-    /// What all interfaces could carry together, on average, interruptions taken
-    /// off.
+    /// Rate that all interfaces could carry together, on average, interruptions taken off, Mbit/s.
     pub mean_mbps: f64,
     /// Changes of cell, after the first.
     pub handovers: u64,

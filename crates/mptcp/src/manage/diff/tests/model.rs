@@ -6,7 +6,7 @@ use super::super::super::view::*;
 use super::super::Op;
 use crate::pm::{Endpoint, EndpointFlags};
 
-/// What the kernel does with a step; a refusal is a failed test.
+/// Applies a step as the kernel does; a rejected step is a failed test.
 pub(super) fn apply(view: &mut View, op: &Op) {
     match op {
         Op::DeleteEndpoint(e) => {

@@ -32,7 +32,7 @@ fn own(op: &Op, u: &Use) -> bool {
     }
 }
 
-/// The same step, whatever the endpoint is to be like.
+/// Checks whether two steps are the same, whatever the endpoint is to be like.
 fn same(a: &Op, b: &Op) -> bool {
     match (a, b) {
         (Op::AddEndpoint(a), Op::AddEndpoint(b)) => a.address == b.address,

@@ -14,7 +14,7 @@ use super::Path;
 const CONTROL: Duration = Duration::from_secs(2);
 
 impl Path {
-    /// It is asked by TCP whether it lives.
+    /// Returns whether the path is being probed for liveness over TCP.
     pub(super) fn knocking(&self) -> bool {
         self.open > 0 && !self.answers && self.silent.is_none()
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What becomes of a probe.
+/// Fate of a probe.
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
     Answered,

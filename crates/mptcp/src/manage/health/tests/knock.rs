@@ -10,7 +10,7 @@ struct Down {
     flow: (u64, u64, u64),
     /// Nothing passes from, to.
     dead: (u64, u64),
-    /// What a queue, or a radio that wakes up, adds to the round trip from a time on.
+    /// Delay that a queue, or a radio that wakes up, adds to the round trip, ms, and from when.
     queue: (u64, u64),
     /// No data, and a SYN that the kernel has to send again, from, to.
     gap: (u64, u64),

@@ -1,4 +1,4 @@
-//! What the channel does with single packets.
+//! Behaviour of the channel with single packets.
 
 use proptest::prelude::*;
 

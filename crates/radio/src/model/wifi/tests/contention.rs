@@ -40,7 +40,7 @@ struct Outcome {
     udp_ms: f64,
 }
 
-/// What arrives from outside.
+/// Arrival from outside.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Arrival {
     Segments(u32),
