@@ -44,8 +44,7 @@ impl<E> Identifiers<E> {
     pub(super) fn due(&self, rtt: Duration) -> Option<Instant> {
         self.waiting.front()?;
         let (at, count) = self.latest?;
-        let wait = (ROUND_TRIPS * rtt).clamp(WAIT_LEAST, WAIT_MOST);
-        Some(if count < AT_ONCE { at } else { at + wait })
+        Some(if count < AT_ONCE { at } else { at + wait(rtt) })
     }
 
     /// Takes the next that may be issued.
@@ -54,13 +53,17 @@ impl<E> Identifiers<E> {
             return None;
         }
         let event = self.waiting.pop_front()?;
-        let wait = (ROUND_TRIPS * rtt).clamp(WAIT_LEAST, WAIT_MOST);
         self.latest = match self.latest {
-            Some((at, count)) if count < AT_ONCE && now < at + wait => Some((at, count + 1)),
+            Some((at, count)) if count < AT_ONCE && now < at + wait(rtt) => Some((at, count + 1)),
             _ => Some((now, 1)),
         };
         Some(event)
     }
+}
+
+/// Returns the time from the first of a packet's worth to the next packet's.
+fn wait(rtt: Duration) -> Duration {
+    (ROUND_TRIPS * rtt).clamp(WAIT_LEAST, WAIT_MOST)
 }
 
 #[cfg(test)]
@@ -93,10 +96,9 @@ mod tests {
                 prop_assert!(all.due(rtt).is_none_or(|t| t > now));
             }
             prop_assert!(issued.iter().map(|(_, e)| *e).eq(0..added.len()));
-            let wait = (ROUND_TRIPS * rtt).clamp(WAIT_LEAST, WAIT_MOST);
             let most = 2 * AT_ONCE as usize;
             for many in issued.windows(most + 1) {
-                prop_assert!(many[most].0 >= many[0].0 + wait);
+                prop_assert!(many[most].0 >= many[0].0 + wait(rtt));
             }
         }
     }
