@@ -145,12 +145,10 @@ impl Connection {
     }
 
     fn patience(&self, alive: &Alive) -> Duration {
-        let slots = self.shared.lock();
-        let established = || self.paths.iter().filter(|p| p.established);
-        let longest = established().map(|p| slots[p.slot].srtt).max();
-        let held = alive.woke.is_some() || established().all(|p| p.held);
+        let mut established = self.paths.iter().filter(|p| p.established);
+        let held = alive.woke.is_some() || established.all(|p| p.held);
         let least = if held { HELD } else { SILENT };
-        (least + 2 * longest.unwrap_or_default()).min(MOST)
+        (least + 2 * self.round()).min(MOST)
     }
 
     /// How long it takes until the session is silent; zero once it is, none before the

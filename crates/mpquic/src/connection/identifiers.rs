@@ -40,6 +40,11 @@ impl<E> Identifiers<E> {
         self.waiting.push_back(event);
     }
 
+    /// Whether none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Returns when [`Identifiers::next`] has some, on paths of this round trip.
     pub(super) fn due(&self, rtt: Duration) -> Option<Instant> {
         self.waiting.front()?;

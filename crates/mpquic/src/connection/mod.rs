@@ -391,21 +391,30 @@ impl Connection {
         }
     }
 
+    /// When more identifiers may be issued.
+    fn identifiers_due(&self) -> Option<Instant> {
+        // Asked for at every packet, when they have long been issued.
+        let waits = !self.identifiers.is_empty();
+        waits.then(|| self.identifiers.due(self.pace())).flatten()
+    }
+
     fn issue_identifiers(&mut self, now: Instant) {
-        let rtt = self.slowest();
+        if self.identifiers.is_empty() {
+            return;
+        }
+        let rtt = self.pace();
         while let Some(event) = self.identifiers.next(rtt, now) {
             self.outbox.own.stir();
             self.quic.handle_event(event);
         }
     }
 
-    /// The longest round-trip time of its paths.
-    fn slowest(&self) -> Duration {
-        let slots = self.shared.lock();
-        let all = self.paths.iter().map(|p| slots[p.slot].srtt);
-        all.filter(|t| !t.is_zero())
-            .max()
-            .unwrap_or(crate::transport::INITIAL_RTT)
+    /// Round trip by which identifiers are paced.
+    fn pace(&self) -> Duration {
+        match self.round() {
+            Duration::ZERO => crate::transport::INITIAL_RTT,
+            known => known,
+        }
     }
 
     pub(crate) fn poll_endpoint_events(&mut self) -> Option<EndpointEvent> {
@@ -428,7 +437,7 @@ impl Connection {
         let own = lane.into_iter().chain(self.ping).chain(self.quiet.due());
         let own = own.chain(self.ask_due()).chain(self.outbox.own.due());
         let own = own.chain(self.alive_due());
-        let own = own.chain(self.identifiers.due(self.slowest()));
+        let own = own.chain(self.identifiers_due());
         let own = own.chain(self.overtaken_due());
         own.chain(self.quic.poll_timeout()).chain(opening).min()
     }
