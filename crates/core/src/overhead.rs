@@ -1,6 +1,6 @@
 //! Header bytes per packet, from which the wire ceiling of a transfer follows.
 //!
-//! Held against captured packets by `crates/mptcp/tests/headers.rs`.
+//! Held against captured packets by `crates/mptcp/tests/it/headers.rs`.
 
 /// Network and transport headers of a full-sized data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

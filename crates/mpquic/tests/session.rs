@@ -1,8 +1,5 @@
 //! Sessions over real sockets, between two network namespaces.
 
-#[path = "../../mptcp/tests/world/mod.rs"]
-mod world;
-
 use std::net::SocketAddr;
 use std::pin::Pin as Pinned;
 use std::time::{Duration, Instant};
@@ -10,10 +7,10 @@ use std::time::{Duration, Instant};
 use braid_core::api::WrrMode;
 use braid_mpquic::tls::{self, Devices, Identity, Pin, Trust};
 use braid_mpquic::{Access, Device, Error, Lane, Options, Proxy, Session};
+use braid_netns::world::{self, SERVICE, World};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
-use world::{SERVICE, World};
 
 const PORT: u16 = 4433;
 /// A prime: no packet or window is a multiple of it.

@@ -27,6 +27,8 @@ mod signals;
 mod spec;
 mod sweep;
 mod sysctl;
+#[cfg(feature = "world")]
+pub mod world;
 
 pub use addressing::{AddressPlan, Family, LinkAddresses, parse_prefix};
 pub use build::{Access, Device, Interface, Topology};

@@ -8,12 +8,10 @@ use std::process::Command;
 use braid_netns::RUN_VARIABLE;
 use nix::sys::signal::Signal;
 
-#[path = "../common/mod.rs"]
-mod common;
 mod roles;
 mod stage;
 
-use common::{can_build, eventually, users_of};
+use braid_netns::world::topology::{can_build, eventually, users_of};
 use roles::{PORTS, play};
 use stage::{Place, Role, can_be_nobody, runs};
 

@@ -18,7 +18,7 @@ use braid_radio::emulator::{EmulatorConfig, PathConfig, PortKind, Tuning};
 use braid_radio::model::LinkSpec;
 use nix::unistd::geteuid;
 
-use crate::common::{connect, device, eventually, left_by, send};
+use braid_netns::world::topology::{connect, device, eventually, left_by, send};
 
 /// Plays a role; returns the exit status.
 pub fn play(role: &str, args: &[String]) -> i32 {

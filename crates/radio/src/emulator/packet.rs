@@ -222,5 +222,4 @@ fn tcp_payload(buf: &[u8], transport: usize, end: usize) -> Option<usize> {
 }
 
 #[cfg(test)]
-#[path = "packet_tests.rs"]
 mod tests;

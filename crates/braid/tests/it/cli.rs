@@ -1,0 +1,407 @@
+//! The command line as a script sees it: output, exit status, nothing left behind.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support;
+
+fn braid(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_braid"))
+        .args(args)
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Whether the lab can run here; says why where it cannot.
+fn lab_works(dir: &Path) -> bool {
+    std::fs::write(dir.join("probe.toml"), small("1 s", "", "")).unwrap();
+    let out = braid(dir, &["lab", "run", "probe.toml", "--out", "probe"]);
+    if out.status.code() == Some(3) {
+        println!("skipped: {}", text(&out.stderr));
+        return false;
+    }
+    true
+}
+
+/// Two slow accesses and one case.
+fn small(duration: &str, link: &str, more: &str) -> String {
+    format!(
+        r#"# Two small links.
+name = "small"
+duration = "{duration}"
+[access.a]
+kind = "5g"
+down = {{ rate = "20 Mbit/s", delay = "5 ms"{link} }}
+[access.b]
+kind = "wifi"
+down = {{ rate = "10 Mbit/s", delay = "2 ms" }}
+[[case]]
+name = "TCP on a"
+engine = "tcp"
+access = "a"
+cc = "cubic"
+traffic = "bulk"
+{more}"#
+    )
+}
+
+const MPTCP: &str = r#"
+[[case]]
+name = "MPTCP"
+engine = "mptcp"
+cc = "cubic"
+traffic = "bulk"
+"#;
+
+/// Processes that a lab marked as its own.
+fn marked() -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environ
+            .split(|b| *b == 0)
+            .any(|v| v.starts_with(b"BRAID_LAB_RUN="))
+        {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn usage_errors_end_with_2() {
+    let dir = support::folder();
+    for args in [
+        &["lab", "run"][..],
+        &["lab", "run", "static", "--repeat", "0"],
+        &["lab", "run", "static", "--duration", "-3"],
+        &["lab", "run", "static", "--duration", "soon"],
+        &["lab", "run", "static", "--scale", "0"],
+        &["lab", "run", "static", "--clock", "sundial"],
+        &["lab", "run", "static", "--only", "no such case"],
+        &["lab", "run", "sttic"],
+        &["lab", "run", "missing/file.toml"],
+        &["lab", "report", "missing-folder"],
+        &["frobnicate"],
+    ] {
+        let out = braid(dir.path(), args);
+        assert_eq!(
+            out.status.code(),
+            Some(2),
+            "{args:?}: {}",
+            text(&out.stderr)
+        );
+        assert!(!out.stderr.is_empty(), "{args:?} says nothing");
+        assert!(!text(&out.stderr).contains("panicked"), "{args:?}");
+    }
+}
+
+#[test]
+fn a_bad_scenario_is_pointed_at() {
+    let dir = support::folder();
+    std::fs::write(
+        dir.path().join("bad.toml"),
+        small("2 s", ", dealy = \"3 ms\"", ""),
+    )
+    .unwrap();
+    let out = braid(dir.path(), &["lab", "run", "bad.toml"]);
+    assert_eq!(out.status.code(), Some(2));
+    let err = text(&out.stderr);
+    assert!(
+        err.contains("bad.toml:6:") && err.contains("did you mean `delay`?"),
+        "{err}"
+    );
+}
+
+#[test]
+fn the_shipped_scenarios_are_listed() {
+    let out = braid(Path::new("."), &["lab", "list"]);
+    assert!(out.status.success());
+    let text = text(&out.stdout);
+    for name in [
+        "static",
+        "latency",
+        "interruption",
+        "recovery",
+        "walk",
+        "pairs",
+        "contention",
+    ] {
+        assert!(
+            text.lines().any(|l| l.starts_with(name)),
+            "{name} is missing in\n{text}"
+        );
+    }
+}
+
+#[test]
+fn a_run_measures_and_leaves_its_files() {
+    let dir = support::folder();
+    if !lab_works(dir.path()) {
+        return;
+    }
+    std::fs::write(dir.path().join("small.toml"), small("4 s", "", MPTCP)).unwrap();
+    let out = braid(
+        dir.path(),
+        &["lab", "run", "small.toml", "--out", "o", "--json"],
+    );
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let summary: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let case = |name: &str| {
+        summary["cases"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|c| c["name"] == name)
+            .unwrap()
+            .clone()
+    };
+    let (tcp, mptcp) = (case("TCP on a"), case("MPTCP"));
+    for c in [&tcp, &mptcp] {
+        assert_eq!(c["intact"], true, "{c}");
+        let efficiency = c["efficiency"].as_f64().unwrap();
+        assert!((0.5..=1.01).contains(&efficiency), "{c}");
+    }
+    // Aggregation is proved twice: more than one link can carry, and a share on each.
+    assert!(
+        mptcp["goodput_mbps"].as_f64().unwrap() > 20.0 * 1448.0 / 1500.0,
+        "{mptcp}"
+    );
+    assert!(mptcp["share"]["b"].as_f64().unwrap() > 0.15, "{mptcp}");
+    assert!(tcp["share"]["b"].as_f64().unwrap_or(0.0) < 0.01, "{tcp}");
+    for file in [
+        "summary.json",
+        "timeline.csv",
+        "events.csv",
+        "run.log",
+        "report.html",
+        "scenario.toml",
+    ] {
+        assert!(
+            dir.path().join("o").join(file).metadata().unwrap().len() > 0,
+            "{file}"
+        );
+    }
+    assert!(!text(&std::fs::read(dir.path().join("o/timeline.csv")).unwrap()).is_empty());
+    let again = braid(dir.path(), &["lab", "report", "o"]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+}
+
+#[test]
+fn an_interrupted_run_ends_with_130_and_leaves_nothing() {
+    let dir = support::folder();
+    if !lab_works(dir.path()) {
+        return;
+    }
+    std::fs::write(dir.path().join("long.toml"), small("30 s", "", MPTCP)).unwrap();
+    for signal in ["INT", "TERM", "HUP"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_braid"))
+            .args(["lab", "run", "long.toml", "--out", signal])
+            .current_dir(dir.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_secs(2));
+        let pid = child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", signal, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let asked = Instant::now();
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(130), "SIG{signal}");
+        assert!(
+            asked.elapsed() < Duration::from_secs(10),
+            "SIG{signal} took {:?}",
+            asked.elapsed()
+        );
+        assert!(dir.path().join(signal).join("run.log").exists());
+    }
+    let left = marked_below(dir.path());
+    assert!(left.is_empty(), "processes left: {left:?}");
+}
+
+/// Runs cases of `file`, of 20 s each, and kills the first process whose command line
+/// contains `what` two seconds after it was seen.
+fn killed(dir: &Path, file: &str, only: &str, what: &str) -> Output {
+    let child = Command::new(env!("CARGO_BIN_EXE_braid"))
+        .args(["lab", "run", file, "--out", "o", "--only", only])
+        .current_dir(dir)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let parent = child.id();
+    let until = Instant::now() + Duration::from_secs(10);
+    let victim = loop {
+        assert!(Instant::now() < until, "no {what} was started");
+        let all = children_of(parent);
+        if let Some(pid) = all.into_iter().find(|p| command_line(*p).contains(what)) {
+            break pid;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    std::thread::sleep(Duration::from_secs(2));
+    let mut kill = Command::new("kill");
+    let kill = kill.args(["-s", "KILL", &victim.to_string()]);
+    assert!(kill.status().unwrap().success());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_dead_child_fails_the_case_and_is_named() {
+    let dir = support::folder();
+    if !lab_works(dir.path()) {
+        return;
+    }
+    let text_of = small(
+        "20 s",
+        "",
+        &MPTCP.replace("MPTCP", "QUIC").replace("mptcp", "mpquic"),
+    );
+    std::fs::write(dir.path().join("long.toml"), text_of).unwrap();
+    for (only, what, said) in [
+        ("TCP on a", "__radio", "the emulator ended during the run"),
+        ("QUIC", "\0up\0", "the daemon of cpe ended during the run"),
+        (
+            "QUIC",
+            "\0proxy\0",
+            "the daemon of proxy ended during the run",
+        ),
+    ] {
+        let begun = Instant::now();
+        let out = killed(dir.path(), "long.toml", only, what);
+        assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+        let all = text(&out.stdout) + &text(&out.stderr);
+        assert!(all.contains(said), "{all}");
+        assert!(begun.elapsed() < Duration::from_secs(15), "said too late");
+    }
+}
+
+#[test]
+fn a_full_disk_is_named() {
+    let dir = support::folder();
+    if !lab_works(dir.path()) {
+        return;
+    }
+    let full = dir.path().join("full");
+    std::fs::create_dir(&full).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=16k", "tmpfs"])
+        .arg(&full)
+        .status();
+    if !mounted.is_ok_and(|s| s.success()) {
+        println!("skipped: no right to mount a small tmpfs");
+        return;
+    }
+    std::fs::write(full.join("filler"), vec![0; 8 << 10]).ok();
+    std::fs::write(dir.path().join("small.toml"), small("2 s", "", MPTCP)).unwrap();
+    let out = braid(dir.path(), &["lab", "run", "small.toml", "--out", "full/o"]);
+    let unmounted = Command::new("umount").arg(&full).status().unwrap();
+    assert!(unmounted.success());
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+    assert!(
+        text(&out.stderr).contains("full/o"),
+        "{}",
+        text(&out.stderr)
+    );
+}
+
+#[test]
+fn a_users_command_runs_over_mptcp_unchanged() {
+    let dir = support::folder();
+    if !lab_works(dir.path()) {
+        return;
+    }
+    if Command::new("iperf3").arg("--version").output().is_err() {
+        println!("skipped: iperf3 is not installed");
+        return;
+    }
+    let case = "\n[[case]]\nname = \"iperf3\"\nengine = \"mptcp\"\ncc = \"cubic\"\n\
+        traffic = { kind = \"command\", run = \"iperf3 -c {proxy} -t 4 -R\", server = \"iperf3 -s -1\", time_limit = \"10 s\" }\n";
+    std::fs::write(dir.path().join("small.toml"), small("4 s", "", case)).unwrap();
+    let out = braid(
+        dir.path(),
+        &[
+            "lab",
+            "run",
+            "small.toml",
+            "--only",
+            "iperf3",
+            "--out",
+            "o",
+            "--json",
+        ],
+    );
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let summary: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let case = &summary["cases"][0];
+    assert!(case["share"]["a"].as_f64().unwrap() > 0.2, "{case}");
+    assert!(case["share"]["b"].as_f64().unwrap() > 0.1, "{case}");
+}
+
+fn children_of(parent: u32) -> Vec<u32> {
+    let path = format!("/proc/{parent}/task");
+    let mut found = Vec::new();
+    for task in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        let list = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        found.extend(
+            list.split_whitespace()
+                .filter_map(|p| p.parse::<u32>().ok()),
+        );
+    }
+    found
+}
+
+fn command_line(pid: u32) -> String {
+    text(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default())
+}
+
+/// Marked processes whose working directory is below `dir`: ours, not those of
+/// a test beside us.
+fn marked_below(dir: &Path) -> Vec<String> {
+    marked()
+        .into_iter()
+        .filter(|p| std::fs::read_link(format!("/proc/{p}/cwd")).is_ok_and(|c| c.starts_with(dir)))
+        .collect()
+}
+
+#[test]
+fn a_daemons_configuration_is_checked_and_nothing_is_changed() {
+    let dir = support::folder();
+    let good = "proxy = \"192.0.2.1\"\n[access.nr]\ninterface = \"wwan*\"\n";
+    std::fs::write(dir.path().join("good.toml"), good).unwrap();
+    std::fs::write(
+        dir.path().join("bad.toml"),
+        good.replace("interface", "interfaec"),
+    )
+    .unwrap();
+    let check = |file| braid(dir.path(), &["up", "--check", "--config", file]);
+    let out = check("good.toml");
+    assert_eq!(
+        (out.status.code(), text(&out.stderr)),
+        (Some(0), String::new())
+    );
+    assert_eq!(text(&out.stdout), "good.toml is right: accesses nr\n");
+    let out = check("bad.toml");
+    assert_eq!(out.status.code(), Some(2));
+    let err = text(&out.stderr);
+    assert!(
+        err.contains("bad.toml:3:") && err.contains("interface"),
+        "{err}"
+    );
+    assert_eq!(check("none.toml").status.code(), Some(2));
+    let proxy = braid(dir.path(), &["proxy", "--check", "--config", "good.toml"]);
+    assert_eq!(proxy.status.code(), Some(2), "an interface is a device's");
+}

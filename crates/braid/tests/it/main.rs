@@ -1,0 +1,46 @@
+//! Tests of the program: the daemon, the command line and the lab, over real
+//! namespaces and on the virtual clock. One file a theme; files never run beside each
+//! other ([`braid_netns::world::Turn`]).
+
+mod announce;
+mod appearing;
+mod campaign;
+mod cli;
+mod coupled;
+mod coupling;
+mod daemon;
+mod doctor;
+mod fairness;
+mod interruption;
+mod mpquic;
+mod mpquic_ends;
+mod neighbours;
+mod one_lan;
+#[cfg(feature = "bpf")]
+mod orphans;
+mod overrun;
+#[cfg(feature = "bpf")]
+mod pin;
+#[cfg(feature = "bpf")]
+mod pin_coupled;
+mod plan;
+mod priority;
+mod progress;
+mod recovery;
+mod refused;
+mod reload;
+mod routes;
+mod run;
+#[cfg(feature = "bpf")]
+mod service;
+mod silent_download;
+mod standby;
+mod status;
+mod stripping;
+mod support;
+mod takeover;
+mod unheard;
+mod units;
+mod virtual_clock;
+mod weights;
+mod wrr;

@@ -1,0 +1,10 @@
+//! Tests of scenarios and reports, without radios. One file a theme.
+
+mod report_browser;
+mod report_files;
+mod report_table;
+mod scenario;
+mod scenario_backhaul;
+mod scenario_plan;
+mod scenario_quic;
+mod synthetic;
