@@ -1,5 +1,5 @@
 //! Columns of a result, and the texts of their cells: on the terminal and in the report
-//! alike.
+//! alike. A new column is one entry of [`COLUMNS`].
 
 mod cell;
 
@@ -17,72 +17,102 @@ fn has_goodput(r: &CaseResult) -> bool {
     r.traffic != REQUESTS
 }
 
-/// The columns of a result; `names` are the rows' names with their marks.
-pub(crate) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Vec<Column> {
-    let name_cells = names
-        .into_iter()
-        .map(|n| Text::list(n.split(' ').map(str::to_owned).collect()))
-        .collect();
-    let mut out = vec![Column {
-        title: "case".to_owned(),
-        label: "case",
-        rank: 0,
+/// A column as the table has it.
+struct ColumnSpec {
+    /// Heading, in lines as on the terminal.
+    title: &'static str,
+    /// Name of the column where it is not shown.
+    label: &'static str,
+    /// The higher, the sooner it gives way; 0 never does.
+    rank: u8,
+    /// Whether it never gives way to others for these cases, whatever its rank.
+    stays: fn(&[Case<'_>]) -> bool,
+    align: Align,
+    /// Cell of a case that did not fail, of the case and the names of the accesses in their
+    /// order. A column without any cell does not appear.
+    cell: Cell,
+}
+
+type Cell = fn(&Case<'_>, &[String]) -> Option<Text>;
+
+const fn left(title: &'static str, label: &'static str, rank: u8, cell: Cell) -> ColumnSpec {
+    ColumnSpec {
+        title,
+        label,
+        rank,
+        stays: |_| false,
         align: Align::Left,
-        cells: name_cells,
-    }];
-    let mut add = |title: &str, label, rank, align, cell: &dyn Fn(&Case<'_>) -> Option<Text>| {
+        cell,
+    }
+}
+
+const fn right(title: &'static str, label: &'static str, rank: u8, cell: Cell) -> ColumnSpec {
+    ColumnSpec {
+        align: Align::Right,
+        ..left(title, label, rank, cell)
+    }
+}
+
+impl ColumnSpec {
+    const fn stays_if(self, stays: fn(&[Case<'_>]) -> bool) -> Self {
+        Self { stays, ..self }
+    }
+
+    /// The column of these cases; `None` where no case has a cell in it.
+    fn of(&self, cases: &[Case<'_>], order: &[String]) -> Option<Column> {
         let cells: Vec<Option<Text>> = cases
             .iter()
-            .map(|c| if c.failed() { None } else { cell(c) })
+            .map(|c| {
+                if c.failed() {
+                    None
+                } else {
+                    (self.cell)(c, order)
+                }
+            })
             .collect();
-        if cells.iter().all(Option::is_none) {
-            return;
-        }
-        out.push(Column {
-            title: title.to_owned(),
-            label,
-            rank,
-            align,
+        cells.iter().any(Option::is_some).then(|| Column {
+            title: self.title.to_owned(),
+            label: self.label,
+            rank: if (self.stays)(cases) { 0 } else { self.rank },
+            align: self.align,
             cells: cells
                 .into_iter()
                 .map(|c| c.unwrap_or_else(Text::none))
                 .collect(),
-        });
-    };
-    use Align::{Left, Right};
-    add("goodput\nMbit/s", "goodput", 0, Right, &|c| {
+        })
+    }
+}
+
+/// The columns after the case's name, from left to right: heading, label, rank, cell.
+const COLUMNS: &[ColumnSpec] = &[
+    right("goodput\nMbit/s", "goodput", 0, |c, _| {
         let s = c.spread(|r| has_goodput(r).then_some(r.goodput_mbps))?;
         Some(Text::spread(Some(s), c.paper("goodput_mbps")))
-    });
-    add("ceiling\nMbit/s", "ceiling", 7, Right, &|c| {
+    }),
+    right("ceiling\nMbit/s", "ceiling", 7, |c, _| {
         Some(Text::new(short(c.median(|r| r.ceiling_mbps)?)))
-    });
-    add("of the\nwire", "efficiency", 1, Right, &|c| {
+    }),
+    right("of the\nwire", "efficiency", 1, |c, _| {
         let e = c.median(|r| r.efficiency)?;
         let tone = if e >= 0.95 { Tone::Good } else { Tone::Plain };
         Some(Text::new(percent(e, false)).tone(tone))
-    });
-    add(
-        "links'\ncapacity",
-        "capacity of the links",
-        4,
-        Right,
-        &|c| Some(Text::new(short(c.median(|r| r.capacity_mbps)?))),
-    );
-    add("ideal\nsingle", "ideal single path", 3, Right, &|c| {
+    }),
+    right("links'\ncapacity", "capacity of the links", 4, |c, _| {
+        Some(Text::new(short(c.median(|r| r.capacity_mbps)?)))
+    }),
+    right("ideal\nsingle", "ideal single path", 3, |c, _| {
         Some(Text::new(short(c.median(|r| r.ideal_mbps)?)))
-    });
-    add(
+    }),
+    right(
         "of ideal\nsingle",
         "goodput over ideal single path",
         3,
-        Right,
-        &|c| {
+        |c, _| {
             let of = c.median(|r| Some(r.goodput_mbps / r.ideal_mbps.filter(|i| *i > 0.0)?))?;
             Some(Text::new(percent(of, false)))
         },
-    );
-    add("best\nsingle", "best single path", 2, Right, &|c| {
+    ),
+    right("best\nsingle", "best single path", 2, |c, _| {
         let b = c.median(|r| r.best_single_mbps)?;
         // 1 % is what noise may take.
         let below = c
@@ -90,8 +120,8 @@ pub(crate) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
             .is_some_and(|g| g < 0.99 * b);
         let tone = if below { Tone::Bad } else { Tone::Plain };
         Some(Text::new(short(b)).tone(tone))
-    });
-    add("latency ms\nmean / p90", "latency", 1, Right, &|c| {
+    }),
+    right("latency ms\nmean / p90", "latency", 1, |c, _| {
         let (mean, p90) = (c.latency(|l| l.mean)?, c.latency(|l| l.p90)?);
         let paper = (c.paper("latency_ms.mean"), c.paper("latency_ms.p90"));
         let of = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), short);
@@ -103,19 +133,19 @@ pub(crate) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
                 .and_then(range),
             ..Text::new(format!("{} / {}", short(mean), short(p90)))
         })
-    });
-    add("p99 / max\nms", "latency p99 and max", 6, Right, &|c| {
+    }),
+    right("p99 / max\nms", "latency p99 and max", 6, |c, _| {
         Some(Text::new(format!(
             "{} / {}",
             short(c.latency(|l| l.p99)?),
             short(c.latency(|l| l.max)?)
         )))
-    });
-    add("done\ns", "time to the last byte", 2, Right, &|c| {
+    }),
+    right("done\ns", "time to the last byte", 2, |c, _| {
         let s = c.spread(|r| r.completion_s)?;
         Some(Text::spread(Some(s), c.paper("completion_s")))
-    });
-    add("stalls", "stalls", 1, Right, &|c| {
+    }),
+    right("stalls", "stalls", 1, |c, _| {
         let n = c.median(|r| r.stalls.map(f64::from))?;
         let tone = if n > 0.0 { Tone::Bad } else { Tone::Good };
         let text = match c.median(|r| r.stalled_s) {
@@ -123,27 +153,22 @@ pub(crate) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
             _ => n.to_string(),
         };
         Some(Text::new(text).tone(tone))
-    });
-    add("share of bytes", "share of bytes", 3, Left, &|c| {
-        if has_goodput(c.first()) {
-            share(c, order, false)
-        } else {
-            None
-        }
-    });
-    add("share of packets", "share of packets", 3, Left, &|c| {
-        if has_goodput(c.first()) {
-            None
-        } else {
-            share(c, order, true)
-        }
-    });
-    add(
+    }),
+    left("share of bytes", "share of bytes", 3, |c, order| {
+        has_goodput(c.first())
+            .then(|| share(c, order, false))
+            .flatten()
+    }),
+    left("share of packets", "share of packets", 3, |c, order| {
+        (!has_goodput(c.first()))
+            .then(|| share(c, order, true))
+            .flatten()
+    }),
+    right(
         "share\nof all",
         "share of all devices' goodput",
         2,
-        Right,
-        &|c| {
+        |c, _| {
             let s = c.spread(|r| r.share_of_all)?;
             Some(Text {
                 range: (s.n > 1)
@@ -151,13 +176,12 @@ pub(crate) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
                 ..Text::new(percent(s.median, true))
             })
         },
-    );
-    add(
+    ),
+    right(
         "others\nMbit/s",
         "goodput of the other devices",
         4,
-        Right,
-        &|c| {
+        |c, _| {
             let first = &c.first().others_mbps;
             let total = c.median(|r| Some(r.others_mbps.values().sum()))?;
             let lines: Vec<String> = match first.len() {
@@ -173,8 +197,8 @@ pub(crate) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
             };
             Some(Text::new(lines.join("\n")))
         },
-    );
-    add("channel\nbusy", "channel busy time", 4, Right, &|c| {
+    ),
+    right("channel\nbusy", "channel busy time", 4, |c, _| {
         let media = c.media();
         let lines: Vec<String> = media
             .iter()
@@ -188,52 +212,62 @@ pub(crate) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Ve
             })
             .collect();
         (!lines.is_empty()).then(|| Text::new(lines.join("\n")))
-    });
-    add("colli-\nsions", "collisions", 7, Right, &|c| {
+    }),
+    right("colli-\nsions", "collisions", 7, |c, _| {
         let lines: Vec<String> = c
             .media()
             .values()
             .map(|m| percent(m.collisions, false))
             .collect();
         (!lines.is_empty()).then(|| Text::new(lines.join("\n")))
-    });
-    add("gap\nms", "longest gap", 5, Right, &|c| {
+    }),
+    right("gap\nms", "longest gap", 5, |c, _| {
         Some(Text::spread(
             Some(c.spread(|r| r.gap_ms)?),
             c.paper("gap_ms"),
         ))
-    });
-    add("window\noverruns", "windows overrun", 1, Right, &|c| {
+    }),
+    right("window\noverruns", "windows overrun", 1, |c, _| {
         let s = c.spread(|r| r.window_overruns.map(|n| n as f64))?;
         (s.max > 0.0).then(|| Text::spread(Some(s), None).tone(Tone::Bad))
-    });
-    add("sent again\nsame / other", "sent again", 8, Right, &|c| {
+    }),
+    right("sent again\nsame / other", "sent again", 8, |c, _| {
         let of = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| human_bytes(v as u64));
         let same = c.median(|r| r.retransmitted_bytes.map(|b| b as f64));
         let other = c.median(|r| r.reinjected_bytes.map(|b| b as f64));
         (same.is_some() || other.is_some())
             .then(|| Text::new(format!("{} / {}", of(same), of(other))))
-    });
-    let wrong = cases.iter().any(|c| c.intact() == Some(false));
-    add("intact", "intact", if wrong { 0 } else { 6 }, Left, &|c| {
+    }),
+    left("intact", "intact", 6, |c, _| {
         Some(match c.intact()? {
             true => Text::new("yes").tone(Tone::Good),
             false => Text::new("NO").tone(Tone::Bad),
         })
-    });
-    add("CPU\ns", "CPU time", 9, Right, &|c| {
+    })
+    .stays_if(|cases| cases.iter().any(|c| c.intact() == Some(false))),
+    right("CPU\ns", "CPU time", 9, |c, _| {
         let engine = |r: &CaseResult| r.engine_cpu_seconds.map_or(0.0, EngineCpu::sum);
         let s = c.median(|r| Some(r.cpu_seconds + engine(r)))?;
         Some(Text::new(format!("{s:.1}")))
-    });
+    }),
+];
+
+/// The columns of a result; `names` are the rows' names with their marks.
+pub(crate) fn of(cases: &[Case<'_>], names: Vec<String>, order: &[String]) -> Vec<Column> {
+    let text_column = |name, cells| Column {
+        title: String::from(name),
+        label: name,
+        rank: 0,
+        align: Align::Left,
+        cells,
+    };
+    let names = names
+        .into_iter()
+        .map(|n| Text::list(n.split(' ').map(str::to_owned).collect()));
+    let mut out = vec![text_column("case", names.collect())];
+    out.extend(COLUMNS.iter().filter_map(|spec| spec.of(cases, order)));
     if out.len() == 1 {
-        out.push(Column {
-            title: "result".to_owned(),
-            label: "result",
-            rank: 0,
-            align: Left,
-            cells: vec![Text::none(); cases.len()],
-        });
+        out.push(text_column("result", vec![Text::none(); cases.len()]));
     }
     for (row, _) in cases.iter().enumerate().filter(|(_, c)| c.failed()) {
         out[1].cells[row] = Text::new("failed").tone(Tone::Bad);
