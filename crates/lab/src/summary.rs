@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use braid_core::stats::Percentiles;
 use serde::{Deserialize, Serialize};
 
+pub use crate::timeline::TimelineRow;
+
 /// `summary.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -204,39 +206,6 @@ pub struct MediumUse {
     pub busy: f64,
     /// Fraction of transmission rounds that collided, 0 to 1.
     pub collisions: f64,
-}
-
-/// One row of `timeline.csv`: an access during 100 ms of a case.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TimelineRow {
-    /// Name of the case.
-    pub case: String,
-    /// Number of the repetition, from 1.
-    pub repeat: u32,
-    /// End of the interval, s since the start of the case.
-    pub t_s: f64,
-    /// The access.
-    pub access: String,
-    /// IP bytes that left the link in the data direction during the interval.
-    pub bytes: u64,
-    /// Bytes in the link's queue at the end of the interval.
-    pub queue_bytes: u64,
-    /// Packets lost or dropped on the link during the interval.
-    pub lost_packets: u64,
-    /// Smoothed RTT of the subflow on this access (the mean over several), ms.
-    pub rtt_ms: Option<f64>,
-    /// Congestion window (summed over the access's subflows), segments.
-    pub cwnd: Option<u32>,
-    /// Pacing rate (summed), Mbit/s.
-    pub pacing_mbps: Option<f64>,
-    /// TCP retransmissions of the subflow(s) so far, segments.
-    pub retransmits: Option<u32>,
-    /// Weight of the access, where the engine has weights.
-    pub weight: Option<f64>,
-    /// `up`, `down`, `blackhole`, and, from the engine, `backup`, `stale`.
-    pub state: String,
-    /// Fraction of the interval in which the access's shared medium was busy.
-    pub busy: Option<f64>,
 }
 
 /// One row of `events.csv`.

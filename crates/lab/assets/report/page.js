@@ -11,7 +11,7 @@ place('outages', outageOption, outageEntries, 'ms');
 if ($('#runs') && allMeasures.length) {
   $('.controls').hidden = false;
   $('#measures').replaceChildren(...allMeasures.map(m => {
-    const b = el('button', {type: 'button', textContent: MEASURES[m][0]});
+    const b = el('button', {type: 'button', textContent: MEASURES[m].title});
     b.dataset.measure = m;
     b.setAttribute('aria-pressed', m === view.measure);
     b.onclick = () => {

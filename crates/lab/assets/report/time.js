@@ -1,15 +1,7 @@
 // Per case over time: one measure at a time, or all of one case together.
 
-const MEASURES = {
-  mbps: ['Throughput', 'Mbit/s', 'IP bytes that left each link, stacked.'],
-  rtt: ['RTT', 'ms', 'Smoothed round-trip time that the sender sees on each access.'],
-  cwnd: ['Window', 'segments', 'Congestion window, summed over the subflows of each access.'],
-  pacing: ['Pacing', 'Mbit/s', 'Rate at which the sender paces each access.'],
-  queue: ['Queue', 'kB', 'Bytes waiting at each link.'],
-  lost: ['Loss', 'packets', 'Packets lost or dropped on each link in each interval.'],
-  weight: ['Weights', '', 'Weight of each access.'],
-  busy: ['Channel busy', '%', 'Time in which the shared channel of each access was busy.'],
-};
+const MEASURES = Object.fromEntries(data.measures.map(m => [m.key, m]));
+const isStacked = m => MEASURES[m].shape === 'stacked';
 const EVENTS = 'events';
 const measureOf = run => Object.keys(MEASURES).filter(m => run.series.some(s => s[1][m]));
 const allMeasures = Object.keys(MEASURES).filter(m => data.runs.some(r => r.series.some(s => s[1][m])));
@@ -19,7 +11,7 @@ function peak(run, m) {
   let top = 0;
   run.t.forEach((_, i) => {
     const v = run.series.map(s => s[1][m]?.[i] ?? 0);
-    top = Math.max(top, m === 'mbps' ? v.reduce((a, b) => a + b, 0) : Math.max(...v));
+    top = Math.max(top, isStacked(m) ? v.reduce((a, b) => a + b, 0) : Math.max(...v));
   });
   return top;
 }
@@ -30,7 +22,7 @@ const roundUp = v => {
 };
 
 const timeEntries = (run, m) => [
-  ...run.series.filter(s => s[1][m]).map(s => ({name: s[0], shape: m === 'mbps' ? 'box' : 'line', colour: accessColour(s[0])})),
+  ...run.series.filter(s => s[1][m]).map(s => ({name: s[0], shape: isStacked(m) ? 'box' : 'line', colour: accessColour(s[0])})),
   ...(run.events.length || run.states.length ? [{name: EVENTS, shape: 'tick', colour: css('--soft')}] : []),
 ];
 
@@ -38,11 +30,11 @@ const timeEntries = (run, m) => [
 // `last` has the handles to zoom all of them.
 function timeOption(run, m, group, last) {
   const {option, axis, soft} = base();
-  const stacked = m === 'mbps', unit = MEASURES[m][1];
+  const stacked = isStacked(m), unit = MEASURES[m].unit;
   const few = run.events.length <= (group ? 8 : 3) && !narrow();
   const series = run.series.filter(s => s[1][m]).map(([a, by]) => ({
     name: a, type: 'line', symbol: 'none', showSymbol: false, stack: stacked ? 'all' : undefined,
-    step: m === 'weight' ? 'end' : false, connectNulls: false,
+    step: MEASURES[m].shape === 'steps' ? 'end' : false, connectNulls: false,
     itemStyle: {color: accessColour(a)},
     lineStyle: {width: stacked ? 0 : 1.7, color: accessColour(a)},
     areaStyle: stacked ? {color: accessColour(a), opacity: .88} : undefined,
@@ -114,21 +106,21 @@ function drawRuns() {
     card.append(el('header', {}, el('h3', {textContent: c.name}), el('p', {textContent: facts}), more));
     const measures = wide ? measureOf(run) : [view.measure];
     for (const m of measures) {
-      if (wide) card.append(el('h4', {textContent: MEASURES[m][0]}));
+      if (wide) card.append(el('h4', {textContent: MEASURES[m].title}));
       if (!run.series.some(s => s[1][m])) {
         card.append(el('p', {className: 'hint', textContent: 'Not measured for this case, or zero throughout.'}));
         continue;
       }
       const legend = el('div', {className: 'legend'}), box = el('div', {className: 'chart'});
       box.setAttribute('role', 'img');
-      box.setAttribute('aria-label', `${MEASURES[m][0]} of ${c.name} over time, per access`);
+      box.setAttribute('aria-label', `${MEASURES[m].title} of ${c.name} over time, per access`);
       card.append(legend, box);
       cards.push(new Chart(box, legend,
         () => timeOption(run, m, wide, m === measures.at(-1)), () => timeEntries(run, m),
-        {unit: MEASURES[m][1], group: wide ? 'case' + run.case : undefined}));
+        {unit: MEASURES[m].unit, group: wide ? 'case' + run.case : undefined}));
     }
     return card;
   }));
-  $('#explain').textContent = MEASURES[view.measure][2];
+  $('#explain').textContent = MEASURES[view.measure].explanation;
   whenIdle(drawNext);
 }

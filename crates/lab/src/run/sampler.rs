@@ -9,17 +9,7 @@ use braid_radio::emulator::api::Stats;
 
 use super::radio::path_name;
 use crate::scenario::{Case, Direction};
-use crate::summary::TimelineRow;
-
-/// Link counters of one access in the measured direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Count {
-    pub(super) bytes: u64,
-    pub(super) packets: u64,
-    lost: u64,
-    queue_bytes: u64,
-    up: bool,
-}
+use crate::timeline::{Count, Sample, TimelineRow};
 
 /// Names of the links that carry measured data on an access.
 pub(super) fn data_links(access: &str, direction: Direction) -> Vec<String> {
@@ -118,31 +108,25 @@ impl Sampler {
         }
         for access in &self.case.accesses {
             let c = count(stats, &access.name, direction);
-            let b = before.get(&access.name).copied().unwrap_or_default();
             let flows: Vec<&Subflow> = connections
                 .iter()
                 .flat_map(|c| &c.connections)
                 .flat_map(|c| &c.subflows)
                 .filter(|s| s.access.as_deref() == Some(&access.name) && s.is_established())
                 .collect();
+            let sample = Sample {
+                now: c,
+                before: before.get(&access.name).copied().unwrap_or_default(),
+                flows: &flows,
+                weight: weights.get(&access.name).copied(),
+                busy: access.medium.as_ref().and_then(|m| busy.get(m).copied()),
+            };
             self.rows.push(TimelineRow {
                 case: self.case.name.clone(),
                 repeat: self.repeat,
                 t_s,
                 access: access.name.clone(),
-                bytes: c.bytes.saturating_sub(b.bytes),
-                queue_bytes: c.queue_bytes,
-                lost_packets: c.lost.saturating_sub(b.lost),
-                rtt_ms: mean(flows.iter().map(|s| s.srtt_ms).filter(|v| *v > 0.0)),
-                cwnd: sum(flows.iter().map(|s| s.cwnd_segments)),
-                pacing_mbps: flows
-                    .iter()
-                    .filter_map(|s| s.pacing_mbps)
-                    .reduce(|a, b| a + b),
-                retransmits: sum(flows.iter().map(|s| s.retransmits)),
-                weight: weights.get(&access.name).copied(),
-                state: state(c.up, &flows).to_owned(),
-                busy: access.medium.as_ref().and_then(|m| busy.get(m).copied()),
+                ..TimelineRow::read(&sample)
             });
             now.insert(access.name.clone(), c);
         }
@@ -261,25 +245,4 @@ fn others(case: &Case, stats: &Stats) -> BTreeMap<String, u64> {
         }
     }
     out
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (n, sum) = values.fold((0u32, 0.0), |(n, s), v| (n + 1, s + v));
-    (n > 0).then(|| sum / f64::from(n))
-}
-
-fn sum(values: impl Iterator<Item = u32>) -> Option<u32> {
-    values.fold(None, |s, v| Some(s.unwrap_or(0) + v))
-}
-
-fn state(up: bool, flows: &[&Subflow]) -> &'static str {
-    if !up {
-        "down"
-    } else if !flows.is_empty() && flows.iter().all(|s| s.stale) {
-        "stale"
-    } else if !flows.is_empty() && flows.iter().all(|s| s.backup_local || s.backup_remote) {
-        "backup"
-    } else {
-        "up"
-    }
 }

@@ -58,8 +58,9 @@ prop_compose! {
         lost_packets in Just(lost_packets), rtt_ms in Just(rtt_ms), cwnd in Just(cwnd),
         pacing_mbps in Just(pacing_mbps), retransmits in Just(retransmits),
     ) -> TimelineRow {
+        #[allow(clippy::needless_update, reason = "a new column needs no line here")]
         TimelineRow { case, repeat, t_s, access, bytes, queue_bytes, lost_packets, rtt_ms, cwnd,
-            pacing_mbps, retransmits, weight, state, busy }
+            pacing_mbps, retransmits, weight, state, busy, ..TimelineRow::default() }
     }
 }
 

@@ -8,7 +8,9 @@ use serde::ser::Serializer;
 
 use crate::report::RunFiles;
 use crate::report::cases::{Case, Spread, paper_only};
-use crate::summary::{CaseResult, TimelineRow};
+use crate::summary::CaseResult;
+use crate::timeline::measure::{Interval, Measure};
+use crate::timeline::{MEASURES, TimelineRow};
 
 /// Rows of the timeline that a page may carry; with more, neighbouring
 /// intervals are brought together.
@@ -20,6 +22,8 @@ const MAX_EVENTS: usize = 400;
 #[derive(Debug, Serialize)]
 pub(super) struct Data<'a> {
     accesses: &'a [String],
+    /// In the order of their buttons.
+    measures: Vec<&'static Measure>,
     cases: Vec<CaseData<'a>>,
     paper_only: Vec<(&'a str, Num)>,
     runs: Vec<Run<'a>>,
@@ -110,8 +114,11 @@ impl<'a> Data<'a> {
                 (i, r.access.as_str(), or_nan(r.reuse_ms), or_nan(r.gap_ms))
             })
         });
+        let mut measures: Vec<_> = MEASURES.iter().collect();
+        measures.sort_by_key(|m| m.place);
         Self {
             accesses: order,
+            measures,
             cases: cases.iter().map(case).collect(),
             paper_only: paper_only(&files.summary)
                 .into_iter()
@@ -275,45 +282,23 @@ fn start(ends: &[i64], i: usize) -> i64 {
 }
 
 fn measures(slots: &[Vec<&TimelineRow>], ends: &[i64]) -> Measures {
-    let mut out = BTreeMap::new();
-    let mut add = |name, of: &dyn Fn(usize, &[&TimelineRow]) -> Option<f64>| {
-        let v: Vec<Option<Num>> = slots
-            .iter()
-            .enumerate()
-            .map(|(i, rows)| {
-                if rows.is_empty() {
-                    None
-                } else {
-                    of(i, rows).map(Num)
-                }
-            })
-            .collect();
-        if v.iter().flatten().any(|n| n.0 != 0.0) {
-            out.insert(name, v);
+    let value = |m: &Measure, i: usize| {
+        let ms = (ends[i] - start(ends, i)).max(1);
+        let interval = Interval {
+            rows: &slots[i],
+            ms,
+        };
+        if interval.rows.is_empty() {
+            None
+        } else {
+            (m.value)(&interval).map(Num)
         }
     };
-    add("mbps", &|i, rows| {
-        let ms = (ends[i] - start(ends, i)).max(1);
-        let bytes: u64 = rows.iter().map(|r| r.bytes).sum();
-        Some(bytes as f64 * 8.0 / 1e3 / ms as f64)
-    });
-    add("rtt", &|_, rows| mean(rows, |r| r.rtt_ms));
-    add("cwnd", &|_, rows| mean(rows, |r| r.cwnd.map(f64::from)));
-    add("pacing", &|_, rows| mean(rows, |r| r.pacing_mbps));
-    add("queue", &|_, rows| {
-        mean(rows, |r| Some(r.queue_bytes as f64 / 1e3))
-    });
-    add("lost", &|_, rows| {
-        Some(rows.iter().map(|r| r.lost_packets).sum::<u64>() as f64)
-    });
-    add("weight", &|_, rows| rows.last().and_then(|r| r.weight));
-    add("busy", &|_, rows| mean(rows, |r| r.busy.map(|b| b * 100.0)));
-    out
-}
-
-fn mean(rows: &[&TimelineRow], of: impl Fn(&TimelineRow) -> Option<f64>) -> Option<f64> {
-    let v: Vec<f64> = rows.iter().filter_map(|r| of(r)).collect();
-    (!v.is_empty()).then(|| v.iter().sum::<f64>() / v.len() as f64)
+    MEASURES
+        .iter()
+        .map(|m| (m.key, (0..slots.len()).map(|i| value(m, i)).collect()))
+        .filter(|(_, v): &(_, Vec<Option<Num>>)| v.iter().flatten().any(|n| n.0 != 0.0))
+        .collect()
 }
 
 /// The spans in which the link of an access was not up.

@@ -58,6 +58,7 @@ fn paper(case: &str, field: &str, value: f64, figure: &str) -> PaperFigure {
 type Shape = fn(link: usize, t: f64) -> f64;
 
 /// Timeline rows of one case: ramp-up, then `shape` times the rate, with noise.
+#[allow(clippy::needless_update, reason = "a new column needs no line here")]
 fn timeline(case: &CaseResult, links: &[Link], end_s: f64, shape: Shape) -> Vec<TimelineRow> {
     let mut rng = Pcg64::seed_from_u64(u64::from(case.repeat) * 31 + case.name.len() as u64);
     let used = links
@@ -95,6 +96,7 @@ fn timeline(case: &CaseResult, links: &[Link], end_s: f64, shape: Shape) -> Vec<
                 state: if open > 0.0 { "up" } else { "down" }.to_owned(),
                 busy: (name == "wifi" && !case.media.is_empty())
                     .then(|| (0.55 + 0.3 * (t / 7.0).sin().abs() + 0.05 * noise).min(1.0)),
+                ..TimelineRow::default()
             });
         }
     }
