@@ -2,11 +2,14 @@
 
 use braid_core::Time;
 use nix::poll::PollFlags;
+use serde::{Deserialize, Serialize};
 
 use super::clock;
 use super::error::{Result, TrafficError};
+use super::kind::TrafficKind;
 use super::pattern::{Pattern, Verifier};
 use super::session::Session;
+use super::spec::TrafficSpec;
 
 /// Bytes per system call.
 const CHUNK: usize = 256 * 1024;
@@ -46,34 +49,63 @@ struct Rx {
     buf: Vec<u8>,
 }
 
-/// Runs one end until the end of the time, or the transfer of a fixed size and
-/// its confirmation.
-///
-/// A fixed size ends so: whoever has written and received everything shuts its
-/// direction down; the other takes that as the confirmation of its data.
-pub(crate) fn run(s: &mut Session<'_, '_>) -> Result<()> {
-    let fixed = s.spec.fixed_bytes();
-    let mut tx = s.spec.sends().then(|| Tx {
-        pattern: Pattern::new(s.spec.seed, s.spec.tx_label()),
-        limit: fixed.unwrap_or(u64::MAX),
-        offset: 0,
-        buf: Vec::new(),
-        written: 0,
-    });
-    let mut rx = s.spec.receives().then(|| Rx {
-        verifier: Verifier::new(Pattern::new(s.spec.seed, s.spec.rx_label())),
-        buf: vec![0; CHUNK],
-    });
-    s.sleep_until_start()?;
-    if rx.is_some() {
-        s.gaps.due(s.plan.start);
+/// As much as passes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bulk {
+    /// Size of the transfer (of each direction), bytes; `None`: for the
+    /// whole duration.
+    #[serde(default)]
+    pub bytes: Option<u64>,
+}
+
+impl TrafficKind for Bulk {
+    fn name(&self) -> &'static str {
+        "bulk"
     }
-    let result = match fixed {
-        None => for_a_time(s, &mut tx, &mut rx),
-        Some(size) => up_to_a_size(s, &mut tx, &mut rx, size),
-    };
-    s.corruption = rx.and_then(|rx| rx.verifier.corruption());
-    result
+
+    fn check(&self, _spec: &TrafficSpec) -> Result<()> {
+        match self.bytes {
+            Some(0) => Err(TrafficError::Spec(
+                "bytes is 0; expected more than 0".into(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs one end until the end of the time, or the transfer of a fixed size and
+    /// its confirmation.
+    ///
+    /// A fixed size ends so: whoever has written and received everything shuts its
+    /// direction down; the other takes that as the confirmation of its data.
+    fn run(&self, s: &mut Session<'_, '_>) -> Result<()> {
+        let fixed = self.bytes;
+        let mut tx = s.spec.sends().then(|| Tx {
+            pattern: Pattern::new(s.spec.seed, s.spec.tx_label()),
+            limit: fixed.unwrap_or(u64::MAX),
+            offset: 0,
+            buf: Vec::new(),
+            written: 0,
+        });
+        let mut rx = s.spec.receives().then(|| Rx {
+            verifier: Verifier::new(Pattern::new(s.spec.seed, s.spec.rx_label())),
+            buf: vec![0; CHUNK],
+        });
+        s.sleep_until_start()?;
+        if rx.is_some() {
+            s.gaps.due(s.plan.start);
+        }
+        let result = match fixed {
+            None => for_a_time(s, &mut tx, &mut rx),
+            Some(size) => up_to_a_size(s, &mut tx, &mut rx, size),
+        };
+        s.corruption = rx.and_then(|rx| rx.verifier.corruption());
+        result
+    }
+
+    fn fixed_bytes(&self) -> Option<u64> {
+        self.bytes
+    }
 }
 
 fn for_a_time(s: &mut Session<'_, '_>, tx: &mut Option<Tx>, rx: &mut Option<Rx>) -> Result<()> {

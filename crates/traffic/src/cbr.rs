@@ -9,20 +9,24 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-use braid_core::Time;
+use braid_core::{Rate, Time};
 use nix::errno::Errno;
 use nix::poll::PollFlags;
+use serde::{Deserialize, Serialize};
 
 use super::clock;
 use super::error::{Result, TrafficError};
 use super::hello::{HELLO_BYTES, Hello};
+use super::kind::TrafficKind;
 use super::latency::Recorder;
 use super::message::{Arrival, Codec, Schedule, Seen};
 use super::pattern::{Corruption, Pattern};
 use super::report::MessageCounts;
 use super::session::Session;
-use super::spec::{Kind, Role, Transport};
+use super::spec::{MESSAGE_HEADER_BYTES, MESSAGE_MAX_BYTES, Role, TrafficSpec, Transport};
 
+/// The longest UDP payload over IPv4, bytes.
+const DATAGRAM_MAX_BYTES: u32 = 65_507;
 /// Bytes read from a stream at once; more than any datagram has.
 const CHUNK: usize = 256 * 1024;
 /// Messages written or read before the other direction gets its turn.
@@ -60,68 +64,104 @@ struct Rx {
     lost_file: Result<()>,
 }
 
-pub(crate) fn run(s: &mut Session<'_, '_>) -> Result<()> {
-    let Kind::Cbr {
-        rate,
-        message_bytes,
-    } = s.spec.traffic
-    else {
-        return Ok(());
-    };
-    let datagrams = s.spec.transport == Transport::Udp;
-    if !datagrams {
-        s.conn.set_nodelay()?;
+/// Messages at a constant rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cbr {
+    /// Payload rate of messages, headers of the transport not counted.
+    pub rate: Rate,
+    /// Length of a message, bytes, from [`MESSAGE_HEADER_BYTES`].
+    pub message_bytes: u32,
+}
+
+impl TrafficKind for Cbr {
+    fn name(&self) -> &'static str {
+        "cbr"
     }
-    let schedule = Schedule::new(s.plan, rate, message_bytes);
-    let codec = |label| Codec::new(Pattern::new(s.spec.seed, label), message_bytes);
-    let mut tx = s.spec.sends().then(|| Tx {
-        codec: codec(s.spec.tx_label()),
-        schedule,
-        next: 0,
-        queue: VecDeque::new(),
-        current: vec![0; message_bytes as usize],
-        written: message_bytes as usize,
-        in_window: false,
-        sent: 0,
-        max_late: Duration::ZERO,
-        refused: None,
-    });
-    let mut rx = None;
-    if s.spec.receives() {
-        s.latency = Some(Recorder::new(
-            s.plan,
-            1.0,
-            s.spec.csv.as_deref(),
-            "latency_ms",
-        )?);
-        rx = Some(Rx {
-            codec: codec(s.spec.rx_label()),
+
+    fn check(&self, spec: &TrafficSpec) -> Result<()> {
+        let bad = |m: String| Err(TrafficError::Spec(m));
+        let most = match spec.transport {
+            Transport::Udp => DATAGRAM_MAX_BYTES,
+            Transport::Tcp | Transport::Mptcp => MESSAGE_MAX_BYTES,
+        };
+        let message_bytes = self.message_bytes;
+        if !(MESSAGE_HEADER_BYTES..=most).contains(&message_bytes) {
+            return bad(format!(
+                "message_bytes is {message_bytes}; expected {MESSAGE_HEADER_BYTES} (its \
+                 header) to {most}"
+            ));
+        }
+        if self.rate == Rate::ZERO {
+            return bad("rate is 0; expected more than 0".into());
+        }
+        Ok(())
+    }
+
+    fn over_udp(&self) -> bool {
+        true
+    }
+
+    fn run(&self, s: &mut Session<'_, '_>) -> Result<()> {
+        let Self {
+            rate,
+            message_bytes,
+        } = *self;
+        let datagrams = s.spec.transport == Transport::Udp;
+        if !datagrams {
+            s.conn.set_nodelay()?;
+        }
+        let schedule = Schedule::new(s.plan, rate, message_bytes);
+        let codec = |label| Codec::new(Pattern::new(s.spec.seed, label), message_bytes);
+        let mut tx = s.spec.sends().then(|| Tx {
+            codec: codec(s.spec.tx_label()),
             schedule,
-            buf: vec![0; CHUNK + message_bytes as usize],
-            have: 0,
-            offset: 0,
-            seen: Seen::default(),
-            counts: MessageCounts::default(),
-            lost_file: Ok(()),
+            next: 0,
+            queue: VecDeque::new(),
+            current: vec![0; message_bytes as usize],
+            written: message_bytes as usize,
+            in_window: false,
+            sent: 0,
+            max_late: Duration::ZERO,
+            refused: None,
         });
+        let mut rx = None;
+        if s.spec.receives() {
+            s.latency = Some(Recorder::new(
+                s.plan,
+                1.0,
+                s.spec.csv.as_deref(),
+                "latency_ms",
+            )?);
+            rx = Some(Rx {
+                codec: codec(s.spec.rx_label()),
+                schedule,
+                buf: vec![0; CHUNK + message_bytes as usize],
+                have: 0,
+                offset: 0,
+                seen: Seen::default(),
+                counts: MessageCounts::default(),
+                lost_file: Ok(()),
+            });
+        }
+        s.sleep_until_start()?;
+        if rx.is_some() {
+            s.gaps.due(s.plan.start);
+        }
+        let result = flow(s, &mut tx, &mut rx, datagrams);
+        count(s, schedule, &tx, &rx);
+        result?;
+        if let Some((n, e)) = tx.and_then(|tx| tx.refused) {
+            return Err(TrafficError::io(
+                format!(
+                    "send {n} of the datagrams to {} (the last error)",
+                    s.conn.peer
+                ),
+                e,
+            ));
+        }
+        rx.map_or(Ok(()), |rx| rx.lost_file)
     }
-    s.sleep_until_start()?;
-    if rx.is_some() {
-        s.gaps.due(s.plan.start);
-    }
-    let result = flow(s, &mut tx, &mut rx, datagrams);
-    count(s, schedule, &tx, &rx);
-    result?;
-    if let Some((n, e)) = tx.and_then(|tx| tx.refused) {
-        return Err(TrafficError::io(
-            format!(
-                "send {n} of the datagrams to {} (the last error)",
-                s.conn.peer
-            ),
-            e,
-        ));
-    }
-    rx.map_or(Ok(()), |rx| rx.lost_file)
 }
 
 /// Sums up for the report.

@@ -1,14 +1,8 @@
-//! Checks of a specification for what its types do not make sure of.
-
-use braid_core::Rate;
+//! Checks of a specification for what its types do not make sure of; each kind of traffic
+//! checks its own parameters.
 
 use super::error::{Result, TrafficError};
-use super::spec::{
-    Direction, Kind, MESSAGE_HEADER_BYTES, MESSAGE_MAX_BYTES, TrafficSpec, Transport,
-};
-
-/// The longest UDP payload over IPv4, bytes.
-const DATAGRAM_MAX_BYTES: u32 = 65_507;
+use super::spec::{TrafficSpec, Transport};
 
 impl TrafficSpec {
     /// Checks what types do not.
@@ -35,70 +29,14 @@ impl TrafficSpec {
                 self.address
             ));
         }
-        if self.transport == Transport::Udp && !matches!(self.traffic, Kind::Cbr { .. }) {
+        let kind = self.traffic.get();
+        if self.transport == Transport::Udp && !kind.over_udp() {
             return bad(format!(
                 "{} traffic needs a stream; over udp only cbr is possible",
-                self.traffic.name()
+                kind.name()
             ));
         }
-        match &self.traffic {
-            Kind::Bulk { bytes: Some(0) } => bad("bytes is 0; expected more than 0".into()),
-            Kind::Bulk { .. } => Ok(()),
-            Kind::RequestResponse {
-                request_bytes,
-                response_bytes,
-            } => {
-                if *request_bytes == 0 || *response_bytes == 0 {
-                    return bad("request_bytes and response_bytes must be at least 1".into());
-                }
-                Ok(())
-            }
-            Kind::Cbr {
-                rate,
-                message_bytes,
-            } => {
-                let most = match self.transport {
-                    Transport::Udp => DATAGRAM_MAX_BYTES,
-                    Transport::Tcp | Transport::Mptcp => MESSAGE_MAX_BYTES,
-                };
-                if !(MESSAGE_HEADER_BYTES..=most).contains(message_bytes) {
-                    return bad(format!(
-                        "message_bytes is {message_bytes}; expected {MESSAGE_HEADER_BYTES} (its \
-                         header) to {most}"
-                    ));
-                }
-                if *rate == Rate::ZERO {
-                    return bad("rate is 0; expected more than 0".into());
-                }
-                Ok(())
-            }
-            Kind::Video {
-                bitrates,
-                segment,
-                buffer,
-                startup,
-            } => {
-                if self.direction != Direction::Down {
-                    return bad("video goes down (from server to client) only".into());
-                }
-                if bitrates.is_empty()
-                    || bitrates[0] == Rate::ZERO
-                    || !bitrates.is_sorted_by(|a, b| a < b)
-                {
-                    return bad("bitrates must be positive and ascending, at least one".into());
-                }
-                if segment.is_zero() || buffer < segment || startup > buffer {
-                    return bad(format!(
-                        "segment_s is {}, buffer_s {}, startup_s {}; expected 0 < segment_s <= \
-                         buffer_s and startup_s <= buffer_s",
-                        segment.as_secs_f64(),
-                        buffer.as_secs_f64(),
-                        startup.as_secs_f64()
-                    ));
-                }
-                Ok(())
-            }
-        }
+        kind.check(self)
     }
 }
 

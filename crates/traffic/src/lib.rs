@@ -15,6 +15,7 @@ mod command;
 mod error;
 mod facts;
 mod hello;
+mod kind;
 mod latency;
 mod listening;
 mod message;
@@ -40,18 +41,20 @@ use std::sync::atomic::AtomicBool;
 use nix::sys::prctl;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+pub use bulk::Bulk;
+pub use cbr::Cbr;
 pub use command::{CommandOutcome, CommandSpec, RunningCommand};
 pub use error::{Result, TrafficError};
+pub use kind::Kind;
 pub use meter::MOST_LISTED;
 pub use pattern::{Corruption, Pattern};
 pub use report::{
     Gap, MessageCounts, Segment, SocketFacts, TrafficEvent, TrafficReport, VideoReport,
 };
+pub use rr::RequestResponse;
 pub use session::Env;
-pub use spec::{
-    Direction, Kind, MESSAGE_HEADER_BYTES, MESSAGE_MAX_BYTES, Role, TrafficSpec, Transport,
-};
-
+pub use spec::{Direction, MESSAGE_HEADER_BYTES, MESSAGE_MAX_BYTES, Role, TrafficSpec, Transport};
+pub use video::Video;
 pub use watch::{Feed, Sample, Watch, watch};
 
 use session::Session;
@@ -63,12 +66,7 @@ pub fn run(spec: &TrafficSpec, env: &mut Env<'_>) -> (TrafficReport, Option<Traf
     let (mut report, error) = match spec.check().and_then(|()| meet(spec, env)) {
         Ok((conn, start)) => {
             let mut s = Session::new(spec, &conn, start, env);
-            let result = match spec.traffic {
-                Kind::Bulk { .. } => bulk::run(&mut s),
-                Kind::RequestResponse { .. } => rr::run(&mut s),
-                Kind::Cbr { .. } => cbr::run(&mut s),
-                Kind::Video { .. } => video::run(&mut s),
-            };
+            let result = spec.traffic.get().run(&mut s);
             let report = s.finish();
             // Bad data is worse news than the end it may have led to.
             let error = report

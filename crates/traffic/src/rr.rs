@@ -3,30 +3,67 @@
 //! Questions and answers are consecutive pieces of the two payload streams, so
 //! that a lost, repeated or damaged one is seen.
 
+use serde::{Deserialize, Serialize};
+
 use super::clock;
 use super::error::{Result, TrafficError};
+use super::kind::TrafficKind;
 use super::latency::Recorder;
 use super::session::Session;
-use super::spec::{Kind, Role};
+use super::spec::{Direction, Role, TrafficSpec};
 use super::talk::{Done, Talk};
 
-pub(crate) fn run(s: &mut Session<'_, '_>) -> Result<()> {
-    let Kind::RequestResponse {
-        request_bytes,
-        response_bytes,
-    } = s.spec.traffic
-    else {
-        return Ok(());
-    };
-    s.conn.set_nodelay()?;
-    let (request, response) = (u64::from(request_bytes), u64::from(response_bytes));
-    let mut talk = Talk::new(s, request.max(response));
-    let result = match s.spec.role {
-        Role::Client => ask(s, &mut talk, request, response),
-        Role::Server => serve(s, &mut talk, request, response),
-    };
-    s.corruption = talk.corruption();
-    result
+/// One question at a time, like netperf's TCP_RR.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestResponse {
+    /// Length of a question, bytes.
+    #[serde(default = "one")]
+    pub request_bytes: u32,
+    /// Length of an answer, bytes.
+    #[serde(default = "one")]
+    pub response_bytes: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl TrafficKind for RequestResponse {
+    fn name(&self) -> &'static str {
+        "request-response"
+    }
+
+    fn check(&self, _spec: &TrafficSpec) -> Result<()> {
+        if self.request_bytes == 0 || self.response_bytes == 0 {
+            return Err(TrafficError::Spec(
+                "request_bytes and response_bytes must be at least 1".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn run(&self, s: &mut Session<'_, '_>) -> Result<()> {
+        s.conn.set_nodelay()?;
+        let request = u64::from(self.request_bytes);
+        let response = u64::from(self.response_bytes);
+        let mut talk = Talk::new(s, request.max(response));
+        let result = match s.spec.role {
+            Role::Client => ask(s, &mut talk, request, response),
+            Role::Server => serve(s, &mut talk, request, response),
+        };
+        s.corruption = talk.corruption();
+        result
+    }
+
+    fn sends(&self, _role: Role, _direction: Direction) -> bool {
+        true
+    }
+
+    /// No question is due at the server: the client asks when it likes.
+    fn is_due(&self, role: Role) -> bool {
+        role == Role::Client
+    }
 }
 
 fn ask(s: &mut Session<'_, '_>, talk: &mut Talk, request: u64, response: u64) -> Result<()> {

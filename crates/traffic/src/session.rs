@@ -19,7 +19,7 @@ use super::meter::{Counter, Gaps, Plan};
 use super::pattern::Corruption;
 use super::report::{MessageCounts, TrafficEvent, TrafficReport, VideoReport};
 use super::socket::Conn;
-use super::spec::{Kind, Role, TrafficSpec};
+use super::spec::TrafficSpec;
 
 /// Time between samples.
 const SAMPLE: Duration = Duration::from_millis(100);
@@ -211,10 +211,7 @@ impl<'a, 'e> Session<'a, 'e> {
         }
         report.corruption = self.corruption;
         report.intact = self.corruption.is_none();
-        // No question is due at the server: the client asks when it likes.
-        let server = self.spec.role == Role::Server;
-        let answers = matches!(self.spec.traffic, Kind::RequestResponse { .. }) && server;
-        if self.spec.receives() && !answers {
+        if self.spec.receives() && self.spec.traffic.get().is_due(self.spec.role) {
             report.gap_ms = Some(longest.as_secs_f64() * 1e3);
             report.gaps = gaps;
         }

@@ -4,10 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use braid_core::{Rate, Time};
+use braid_core::Time;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Result, TrafficError};
+use super::kind::Kind;
 use super::seconds;
 
 /// Bytes of a paced message that are not payload; see the module `message`.
@@ -117,66 +118,6 @@ pub enum Direction {
     Both,
 }
 
-/// Kind of traffic.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Kind {
-    /// As much as passes.
-    Bulk {
-        /// Size of the transfer (of each direction), bytes; `None`: for the
-        /// whole duration.
-        #[serde(default)]
-        bytes: Option<u64>,
-    },
-    /// One question at a time, like netperf's TCP_RR.
-    RequestResponse {
-        /// Length of a question.
-        #[serde(default = "one")]
-        request_bytes: u32,
-        /// Length of an answer.
-        #[serde(default = "one")]
-        response_bytes: u32,
-    },
-    /// Messages at a constant rate.
-    Cbr {
-        /// Payload rate of messages, headers of the transport not counted.
-        rate: Rate,
-        /// Length of a message, from [`MESSAGE_HEADER_BYTES`].
-        message_bytes: u32,
-    },
-    /// A video session in the manner of DASH.
-    Video {
-        /// Bit rates on offer, ascending; one: a session of fixed quality.
-        bitrates: Vec<Rate>,
-        /// Playing time of a segment, s.
-        #[serde(rename = "segment_s", with = "seconds")]
-        segment: Duration,
-        /// Playing time that the player keeps buffered, s.
-        #[serde(rename = "buffer_s", with = "seconds")]
-        buffer: Duration,
-        /// Playing time buffered before it starts, and starts again after a
-        /// stall, s.
-        #[serde(rename = "startup_s", with = "seconds")]
-        startup: Duration,
-    },
-}
-
-fn one() -> u32 {
-    1
-}
-
-impl Kind {
-    /// As `summary.json` calls it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Bulk { .. } => "bulk",
-            Self::RequestResponse { .. } => "request-response",
-            Self::Cbr { .. } => "cbr",
-            Self::Video { .. } => "video",
-        }
-    }
-}
-
 impl TrafficSpec {
     /// A specification of `traffic` with defaults for all that has one.
     pub fn new(role: Role, address: SocketAddr, traffic: Kind, duration: Duration) -> Self {
@@ -213,11 +154,7 @@ impl TrafficSpec {
 
     /// Whether this end sends payload.
     pub fn sends(&self) -> bool {
-        match (&self.traffic, self.direction) {
-            (Kind::RequestResponse { .. }, _) | (_, Direction::Both) => true,
-            (Kind::Video { .. }, _) | (_, Direction::Down) => self.role == Role::Server,
-            (_, Direction::Up) => self.role == Role::Client,
-        }
+        self.traffic.get().sends(self.role, self.direction)
     }
 
     /// Whether this end receives payload.
@@ -251,17 +188,18 @@ impl TrafficSpec {
 
     /// Size of the transfer, if it is fixed.
     pub(crate) fn fixed_bytes(&self) -> Option<u64> {
-        match self.traffic {
-            Kind::Bulk { bytes } => bytes,
-            _ => None,
-        }
+        self.traffic.get().fixed_bytes()
     }
 
     /// A number that both ends of the same traffic have in common (FNV-1a).
     pub(crate) fn digest(&self) -> u64 {
         let common = format!(
             "{:?} {:?} {:?} {:?} {}",
-            self.traffic, self.direction, self.warmup, self.duration, self.seed
+            self.traffic.get(),
+            self.direction,
+            self.warmup,
+            self.duration,
+            self.seed
         );
         common.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| {
             (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -3,14 +3,18 @@
 
 use std::time::Duration;
 
+use braid_core::Rate;
+use serde::{Deserialize, Serialize};
+
 use super::abr::Ladder;
 use super::clock;
 use super::error::{Result, TrafficError};
+use super::kind::TrafficKind;
 use super::pattern::Pattern;
 use super::playback::Player;
 use super::report::{Segment, VideoReport};
 use super::session::Session;
-use super::spec::{Kind, Role};
+use super::spec::{Direction, Role, TrafficSpec};
 use super::talk::{Done, Talk, receive_word, send_word};
 
 /// A request: number and size of the segment and a check of the two.
@@ -18,16 +22,72 @@ const REQUEST: usize = 24;
 /// Segments listed in a report, which is one line that readers may cut at 64 kB.
 const MOST_LISTED: usize = 300;
 
-pub(crate) fn run(s: &mut Session<'_, '_>) -> Result<()> {
-    let mut talk = Talk::new(s, u64::MAX);
-    s.conn.set_nodelay()?;
-    s.sleep_until_start()?;
-    let result = match s.spec.role {
-        Role::Client => watch(s, &mut talk),
-        Role::Server => serve(s, &mut talk),
-    };
-    s.corruption = talk.corruption();
-    result
+/// A video session in the manner of DASH.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Video {
+    /// Bit rates on offer, ascending; one: a session of fixed quality.
+    pub bitrates: Vec<Rate>,
+    /// Playing time of a segment, s.
+    #[serde(rename = "segment_s", with = "super::seconds")]
+    pub segment: Duration,
+    /// Playing time that the player keeps buffered, s.
+    #[serde(rename = "buffer_s", with = "super::seconds")]
+    pub buffer: Duration,
+    /// Playing time buffered before it starts, and starts again after a
+    /// stall, s.
+    #[serde(rename = "startup_s", with = "super::seconds")]
+    pub startup: Duration,
+}
+
+impl TrafficKind for Video {
+    fn name(&self) -> &'static str {
+        "video"
+    }
+
+    fn check(&self, spec: &TrafficSpec) -> Result<()> {
+        let bad = |m: String| Err(TrafficError::Spec(m));
+        let Self {
+            bitrates,
+            segment,
+            buffer,
+            startup,
+        } = self;
+        if spec.direction != Direction::Down {
+            return bad("video goes down (from server to client) only".into());
+        }
+        if bitrates.is_empty() || bitrates[0] == Rate::ZERO || !bitrates.is_sorted_by(|a, b| a < b)
+        {
+            return bad("bitrates must be positive and ascending, at least one".into());
+        }
+        if segment.is_zero() || buffer < segment || startup > buffer {
+            return bad(format!(
+                "segment_s is {}, buffer_s {}, startup_s {}; expected 0 < segment_s <= \
+                 buffer_s and startup_s <= buffer_s",
+                segment.as_secs_f64(),
+                buffer.as_secs_f64(),
+                startup.as_secs_f64()
+            ));
+        }
+        Ok(())
+    }
+
+    fn run(&self, s: &mut Session<'_, '_>) -> Result<()> {
+        let mut talk = Talk::new(s, u64::MAX);
+        s.conn.set_nodelay()?;
+        s.sleep_until_start()?;
+        let result = match s.spec.role {
+            Role::Client => watch(self, s, &mut talk),
+            Role::Server => serve(s, &mut talk),
+        };
+        s.corruption = talk.corruption();
+        result
+    }
+
+    /// Whatever the direction that is set, video goes down.
+    fn sends(&self, role: Role, direction: Direction) -> bool {
+        direction == Direction::Both || role == Role::Server
+    }
 }
 
 fn request(check: Pattern, number: u64, bytes: u64) -> [u8; REQUEST] {
@@ -39,16 +99,13 @@ fn request(check: Pattern, number: u64, bytes: u64) -> [u8; REQUEST] {
     word
 }
 
-fn watch(s: &mut Session<'_, '_>, talk: &mut Talk) -> Result<()> {
-    let Kind::Video {
+fn watch(video: &Video, s: &mut Session<'_, '_>, talk: &mut Talk) -> Result<()> {
+    let Video {
         bitrates,
         segment,
         buffer,
         startup,
-    } = s.spec.traffic.clone()
-    else {
-        return Ok(());
-    };
+    } = video.clone();
     let start = s.plan.start;
     let mut player = Player::new(start, startup);
     let mut ladder = Ladder::new(bitrates, buffer, segment);

@@ -17,8 +17,8 @@ use crate::scenario::{Case, Direction, Engine, Traffic, queued};
 use braid_netns::error::LabError;
 use braid_netns::{Device, Spawn, Topology};
 use braid_traffic::{
-    self, CommandOutcome, CommandSpec, Kind, Role, RunningCommand, TrafficReport, TrafficSpec,
-    Transport,
+    self, Bulk, Cbr, CommandOutcome, CommandSpec, Kind, RequestResponse, Role, RunningCommand,
+    TrafficReport, TrafficSpec, Transport, Video,
 };
 
 /// Port of the measured traffic at the proxy; bystanders use the next ones.
@@ -319,34 +319,34 @@ fn longest_rtt(a: &crate::scenario::AccessSetup) -> Duration {
 
 fn spec(traffic: &Traffic, at: SocketAddr, transport: Transport, case: &Case) -> TrafficSpec {
     let kind = match traffic {
-        Traffic::Bulk { bytes, .. } => Kind::Bulk { bytes: *bytes },
+        Traffic::Bulk { bytes, .. } => Kind::Bulk(Bulk { bytes: *bytes }),
         Traffic::RequestResponse {
             request_bytes,
             response_bytes,
-        } => Kind::RequestResponse {
+        } => Kind::RequestResponse(RequestResponse {
             request_bytes: *request_bytes,
             response_bytes: *response_bytes,
-        },
+        }),
         Traffic::Cbr {
             rate,
             message_bytes,
             ..
-        } => Kind::Cbr {
+        } => Kind::Cbr(Cbr {
             rate: *rate,
             message_bytes: *message_bytes,
-        },
+        }),
         Traffic::Video {
             bitrates,
             segment,
             buffer,
-        } => Kind::Video {
+        } => Kind::Video(Video {
             bitrates: bitrates.clone(),
             segment: *segment,
             buffer: *buffer,
             startup: *segment,
-        },
+        }),
         // Commands are started as they are, not by a specification.
-        Traffic::Command { .. } => Kind::Bulk { bytes: None },
+        Traffic::Command { .. } => Kind::Bulk(Bulk { bytes: None }),
     };
     let mut spec = TrafficSpec::new(Role::Server, at, kind, case.duration);
     spec.transport = transport;

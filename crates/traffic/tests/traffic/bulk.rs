@@ -1,6 +1,6 @@
 //! Bulk in every direction, by time and by size.
 
-use braid_traffic::{Direction, Kind, TrafficReport, Transport};
+use braid_traffic::{Bulk, Direction, Kind, TrafficReport, Transport};
 
 use super::Test;
 use super::pair::{run, spec};
@@ -28,7 +28,7 @@ fn check_flow(from: &TrafficReport, to: &TrafficReport, flows: bool) {
 fn for_a_time() {
     for transport in STREAMS {
         for direction in WAYS {
-            let mut s = spec(Kind::Bulk { bytes: None });
+            let mut s = spec(Kind::Bulk(Bulk { bytes: None }));
             s.transport = transport;
             s.direction = direction;
             let (client, server) = run(&s);
@@ -55,7 +55,7 @@ fn up_to_a_size() {
     const SIZE: u64 = 6_000_003;
     for transport in STREAMS {
         for direction in WAYS {
-            let mut s = spec(Kind::Bulk { bytes: Some(SIZE) });
+            let mut s = spec(Kind::Bulk(Bulk { bytes: Some(SIZE) }));
             s.duration = std::time::Duration::from_secs(60);
             s.transport = transport;
             s.direction = direction;
@@ -75,7 +75,7 @@ fn up_to_a_size() {
 }
 
 fn over_ipv6_with_a_local_address() {
-    let mut s = spec(Kind::Bulk { bytes: Some(1000) });
+    let mut s = spec(Kind::Bulk(Bulk { bytes: Some(1000) }));
     s.address = "[::1]:0".parse().unwrap();
     s.local = Some("::1".parse().unwrap());
     let (client, _) = run(&s);
@@ -83,7 +83,7 @@ fn over_ipv6_with_a_local_address() {
 }
 
 fn starts_when_told() {
-    let mut s = spec(Kind::Bulk { bytes: None });
+    let mut s = spec(Kind::Bulk(Bulk { bytes: None }));
     let (_, server) = run(&s);
     // Well after both ends can have met.
     let start = server.window_end_ns.unwrap() + std::time::Duration::from_millis(1500);

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use braid_core::Rate;
-use braid_traffic::{Direction, Kind, TrafficReport, TrafficSpec, Transport};
+use braid_traffic::{Cbr, Direction, Kind, TrafficReport, TrafficSpec, Transport};
 
 use super::Test;
 use super::middle;
@@ -31,10 +31,10 @@ pub(crate) const TESTS: &[Test] = &[
 
 /// 250 messages a second.
 fn cbr() -> TrafficSpec {
-    let mut s = spec(Kind::Cbr {
+    let mut s = spec(Kind::Cbr(Cbr {
         rate: Rate::from_mbps(1.0),
         message_bytes: 500,
-    });
+    }));
     s.grace = Duration::from_secs(20);
     s
 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use braid_core::Rate;
-use braid_traffic::{Direction, Kind, TrafficEvent, Transport};
+use braid_traffic::{Bulk, Cbr, Direction, Kind, RequestResponse, TrafficEvent, Transport};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -31,7 +31,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("failure::bad_arguments", bad_arguments),
 ];
 
-const BULK: Kind = Kind::Bulk { bytes: None };
+const BULK: Kind = Kind::Bulk(Bulk { bytes: None });
 
 fn unused_address() -> SocketAddr {
     let l = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -67,9 +67,9 @@ fn peer_dies_in_the_middle() {
     for direction in [Direction::Down, Direction::Up] {
         for kind in [
             BULK,
-            Kind::Bulk {
+            Kind::Bulk(Bulk {
                 bytes: Some(1 << 40),
-            },
+            }),
         ] {
             let mut s = spec(kind);
             s.direction = direction;
@@ -109,13 +109,13 @@ fn server_says_nothing() {
 fn path_goes_silent() {
     for kind in [
         BULK,
-        Kind::Bulk {
+        Kind::Bulk(Bulk {
             bytes: Some(1_000_000),
-        },
-        Kind::RequestResponse {
+        }),
+        Kind::RequestResponse(RequestResponse {
             request_bytes: 1,
             response_bytes: 1,
-        },
+        }),
     ] {
         // Echoes the client's hello, which has the right digest, and no more.
         let (address, job) = fake_server(|mut stream| {
@@ -141,22 +141,24 @@ fn path_goes_silent() {
 
 /// No packet passes any more, and nobody says so: all ends must still end.
 fn path_dies_in_the_middle() {
-    let cbr = |rate| Kind::Cbr {
-        rate: Rate::from_mbps(rate),
-        message_bytes: 500,
+    let cbr = |rate| {
+        Kind::Cbr(Cbr {
+            rate: Rate::from_mbps(rate),
+            message_bytes: 500,
+        })
     };
-    let rr = Kind::RequestResponse {
+    let rr = Kind::RequestResponse(RequestResponse {
         request_bytes: 1,
         response_bytes: 1,
-    };
+    });
     let mptcp = Transport::Mptcp;
     for (kind, transport, status) in [
         (BULK, Transport::Tcp, 0),
         (BULK, mptcp, 0),
         (
-            Kind::Bulk {
+            Kind::Bulk(Bulk {
                 bytes: Some(1 << 40),
-            },
+            }),
             mptcp,
             1,
         ),
@@ -201,9 +203,9 @@ fn flip(at: usize) -> impl FnMut(usize, &mut [u8]) {
 fn a_flipped_bit_is_seen() {
     const HELLO: usize = 24;
     const AT: usize = 123_457;
-    let mut s = spec(Kind::Bulk {
+    let mut s = spec(Kind::Bulk(Bulk {
         bytes: Some(1_000_000),
-    });
+    }));
     s.duration = Duration::from_secs(10);
     let (server, address) = server(&s);
     let (address, job) = middle::tcp(address, flip(HELLO + AT));

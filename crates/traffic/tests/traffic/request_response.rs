@@ -1,6 +1,6 @@
 //! Request-response: every round trip recorded, contents checked.
 
-use braid_traffic::{Kind, Transport};
+use braid_traffic::{Kind, RequestResponse, Transport};
 
 use super::Test;
 use super::pair::{run, spec};
@@ -17,10 +17,10 @@ fn records_every_round_trip() {
     for transport in [Transport::Tcp, Transport::Mptcp] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rtt.csv");
-        let mut s = spec(Kind::RequestResponse {
+        let mut s = spec(Kind::RequestResponse(RequestResponse {
             request_bytes: 1,
             response_bytes: 1,
-        });
+        }));
         s.transport = transport;
         s.csv = Some(path.clone());
         let (client, server) = run(&s);
@@ -43,10 +43,10 @@ fn records_every_round_trip() {
 }
 
 fn carries_any_sizes() {
-    let (client, server) = run(&spec(Kind::RequestResponse {
+    let (client, server) = run(&spec(Kind::RequestResponse(RequestResponse {
         request_bytes: 100,
         response_bytes: 1_000_000,
-    }));
+    })));
     assert!(client.bytes_received >= 1_000_000);
     assert!(server.bytes_received >= 100);
 }

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use braid_core::Rate;
-use braid_traffic::{Kind, TrafficSpec, Transport};
+use braid_traffic::{Kind, TrafficSpec, Transport, Video};
 
 use super::Test;
 use super::middle::{self, fake_server};
@@ -22,12 +22,12 @@ pub(crate) const TESTS: &[Test] = &[
 
 fn video(mbps: &[f64]) -> TrafficSpec {
     let ms = Duration::from_millis;
-    let mut s = spec(Kind::Video {
+    let mut s = spec(Kind::Video(Video {
         bitrates: mbps.iter().map(|r| Rate::from_mbps(*r)).collect(),
         segment: ms(100),
         buffer: ms(500),
         startup: ms(200),
-    });
+    }));
     s.duration = ms(1500);
     s
 }
