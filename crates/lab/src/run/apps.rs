@@ -13,12 +13,12 @@ use super::DEVICE;
 use super::app::{App, pair};
 use super::child::log_sink;
 use super::controls;
-use crate::scenario::{Case, Direction, Engine, Traffic, queued};
+use crate::scenario::{Case, Command, Direction, Engine, Traffic, queued};
 use braid_netns::error::LabError;
 use braid_netns::{Device, Spawn, Topology};
 use braid_traffic::{
-    self, Bulk, Cbr, CommandOutcome, CommandSpec, Kind, RequestResponse, Role, RunningCommand,
-    TrafficReport, TrafficSpec, Transport, Video,
+    self, Bulk, CommandOutcome, CommandSpec, Kind, Role, RunningCommand, TrafficReport,
+    TrafficSpec, Transport,
 };
 
 /// Port of the measured traffic at the proxy; bystanders use the next ones.
@@ -89,28 +89,16 @@ impl Apps {
         // Before what is measured, so that it meets them as they are.
         let bystanders = bystanders(context, case, topology).await?;
         let measured = match &case.traffic {
-            Traffic::Command {
-                run,
-                server,
-                time_limit,
-            } => {
-                let running = command(
-                    context,
-                    case,
-                    topology,
-                    device,
-                    run,
-                    server.as_deref(),
-                    *time_limit,
-                )?;
+            Traffic::Command(of) => {
+                let running = command(context, case, topology, device, of)?;
                 Measured::Command {
                     running: Box::new(running),
                     outcome: None,
                 }
             }
             ours => {
-                let transport = match (&case.engine, ours) {
-                    (_, Traffic::Cbr { udp: true, .. }) => Transport::Udp,
+                let transport = match (&case.engine, ours.is_udp()) {
+                    (_, true) => Transport::Udp,
                     // Over Multipath QUIC, the ends carry what programs send by TCP.
                     (Engine::Tcp { .. } | Engine::Mpquic { .. }, _) => Transport::Tcp,
                     (Engine::Mptcp, _) => Transport::Mptcp,
@@ -239,7 +227,7 @@ async fn bystanders(context: &Context<'_>, case: &Case, topology: &Topology) -> 
                 .device(&name)
                 .context("the topology lacks a bystander")?;
             let transport = match traffic {
-                Traffic::Cbr { udp: true, .. } => Transport::Udp,
+                t if t.is_udp() => Transport::Udp,
                 _ if b.mptcp => Transport::Mptcp,
                 _ => Transport::Tcp,
             };
@@ -274,23 +262,21 @@ fn command(
     case: &Case,
     topology: &Topology,
     device: &Device,
-    run: &str,
-    server: Option<&str>,
-    limit: Option<Duration>,
+    of: &Command,
 ) -> Result<RunningCommand> {
     let first = device
         .accesses
         .first()
         .context("the device has no access")?;
     let spec = CommandSpec {
-        client: run.to_owned(),
-        server: server.map(str::to_owned),
+        client: of.run.clone(),
+        server: of.server.clone(),
         proxy: topology.service,
         device: first.device.addr,
         mptcp: case.engine == Engine::Mptcp,
-        limit: limit.unwrap_or(case.duration),
+        limit: of.time_limit.unwrap_or(case.duration),
     };
-    let _ = context.log.line(&format!("command: $ {run}"));
+    let _ = context.log.line(&format!("command: $ {}", of.run));
     RunningCommand::start(&spec, context.run.id(), |role, spawn| {
         let namespace = match role {
             Role::Client => &device.namespace,
@@ -318,36 +304,9 @@ fn longest_rtt(a: &crate::scenario::AccessSetup) -> Duration {
 }
 
 fn spec(traffic: &Traffic, at: SocketAddr, transport: Transport, case: &Case) -> TrafficSpec {
-    let kind = match traffic {
-        Traffic::Bulk { bytes, .. } => Kind::Bulk(Bulk { bytes: *bytes }),
-        Traffic::RequestResponse {
-            request_bytes,
-            response_bytes,
-        } => Kind::RequestResponse(RequestResponse {
-            request_bytes: *request_bytes,
-            response_bytes: *response_bytes,
-        }),
-        Traffic::Cbr {
-            rate,
-            message_bytes,
-            ..
-        } => Kind::Cbr(Cbr {
-            rate: *rate,
-            message_bytes: *message_bytes,
-        }),
-        Traffic::Video {
-            bitrates,
-            segment,
-            buffer,
-        } => Kind::Video(Video {
-            bitrates: bitrates.clone(),
-            segment: *segment,
-            buffer: *buffer,
-            startup: *segment,
-        }),
-        // Commands are started as they are, not by a specification.
-        Traffic::Command { .. } => Kind::Bulk(Bulk { bytes: None }),
-    };
+    // Of commands, only that of the measured device is started.
+    let bulk = || Kind::Bulk(Bulk { bytes: None });
+    let kind = traffic.ours().unwrap_or_else(bulk);
     let mut spec = TrafficSpec::new(Role::Server, at, kind, case.duration);
     spec.transport = transport;
     spec.direction = match traffic.direction() {

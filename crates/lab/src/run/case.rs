@@ -269,7 +269,7 @@ fn topology_spec(context: &Context<'_>, case: &Case) -> TopologySpec {
     spec.tcp_wmem = case.tcp_wmem;
     spec.ports = context.options.ports;
     let cc = context.controls.of_case(case);
-    if let (Traffic::Command { .. }, Some(cc)) = (&case.traffic, cc) {
+    if let (Traffic::Command(_), Some(cc)) = (&case.traffic, cc) {
         // A command's sockets are not ours to set, but their default is.
         spec.sysctls
             .insert("net.ipv4.tcp_congestion_control".into(), cc.to_owned());

@@ -16,8 +16,8 @@ use crate::scenario::{Engine, Traffic};
 
 /// Payload / IP packet of the measured device.
 pub(super) fn fraction(i: &Inputs<'_>) -> f64 {
-    let transport = match (&i.case.traffic, &i.case.engine) {
-        (Traffic::Cbr { udp: true, .. }, _) => Transport::Udp,
+    let transport = match (i.case.traffic.is_udp(), &i.case.engine) {
+        (true, _) => Transport::Udp,
         (_, Engine::Tcp { .. }) => Transport::Tcp,
         (_, Engine::Mptcp) => Transport::Mptcp,
         (_, Engine::Mpquic { lane, .. }) => match lane {
@@ -30,8 +30,8 @@ pub(super) fn fraction(i: &Inputs<'_>) -> f64 {
 
 /// Payload / IP packet of others.
 pub(super) fn payload(i: &Inputs<'_>, traffic: &Traffic, mptcp: bool) -> f64 {
-    let transport = match (traffic, mptcp) {
-        (Traffic::Cbr { udp: true, .. }, _) => Transport::Udp,
+    let transport = match (traffic.is_udp(), mptcp) {
+        (true, _) => Transport::Udp,
         (_, false) => Transport::Tcp,
         (_, true) => Transport::Mptcp,
     };

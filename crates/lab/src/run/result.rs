@@ -13,7 +13,7 @@ use super::counted;
 use super::events::{Outage, Schedule};
 use super::radio::Radio;
 use super::sampler::Sampler;
-use crate::scenario::{Case, Engine, Traffic};
+use crate::scenario::{Case, Engine};
 use crate::summary::{CaseResult, EngineCpu, EventRow, Host, MediumUse, Recovery};
 use braid_traffic::{MOST_LISTED, TrafficReport};
 
@@ -76,7 +76,7 @@ pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult
     shares(&mut r, i, from, to);
     r.goodput_mbps = goodput(i, receiver, &r);
     others(&mut r, i, from, to);
-    if has_ceiling(&case.traffic) {
+    if case.traffic.as_much_as_passes() {
         r.ceiling_mbps = ceiling(i, radio, from, to).await?;
         r.efficiency = r
             .ceiling_mbps
@@ -140,10 +140,6 @@ pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult
     notes(&mut r, i, receiver, sender);
     counted::add(&mut r, i.counters);
     Ok(r)
-}
-
-fn has_ceiling(t: &Traffic) -> bool {
-    matches!(t, Traffic::Bulk { .. } | Traffic::Command { .. })
 }
 
 /// Share of each access in what left the links in the window.

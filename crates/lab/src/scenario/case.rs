@@ -64,7 +64,7 @@ impl Builder<'_> {
         }
         let (duration, warmup) = self.times(raw, variant)?;
         let traffic = traffic::traffic(&raw.traffic)?;
-        if matches!(traffic, super::Traffic::Cbr { udp: true, .. }) && engine == Engine::Mptcp {
+        if traffic.is_udp() && engine == Engine::Mptcp {
             return Err(Problem::at(
                 raw.traffic.span(),
                 "MPTCP does not carry UDP: use engine = \"tcp\" with the access that the datagrams take",

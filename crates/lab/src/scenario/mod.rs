@@ -41,7 +41,7 @@ pub use shipped::{Shipped, find_trace as shipped_trace, shipped};
 pub use source::Source;
 #[cfg(feature = "report")]
 pub(crate) use text::Text;
-pub use traffic::{Direction, Traffic};
+pub use traffic::{Bulk, Cbr, Command, Direction, RequestResponse, Traffic, Video};
 
 use crate::summary::PaperFigure;
 

@@ -181,11 +181,11 @@ pub(super) fn traffic(engine: &Engine, traffic: &Traffic, raw: &RawCase) -> Resu
         return Ok(());
     }
     let why = match traffic {
-        Traffic::Command { .. } => {
+        Traffic::Command(_) => {
             "a command of yours would have to run in a tunnel over Multipath QUIC, which there is \
              not yet: use engine = \"mptcp\", or one of Braid's own kinds of traffic"
         }
-        Traffic::Cbr { udp: true, .. } => {
+        t if t.is_udp() => {
             "UDP would have to run in a tunnel over Multipath QUIC, which there is not yet: use \
              transport = \"stream\", or engine = \"tcp\" with the access that the datagrams take"
         }

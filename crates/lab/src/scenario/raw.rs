@@ -315,6 +315,28 @@ pub(super) struct RawTrafficTable {
     pub(super) time_limit: Option<Spanned<Text<Duration>>>,
 }
 
+impl RawTrafficTable {
+    /// Names of the keys that are given, beside `kind`.
+    pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
+        let given = [
+            ("direction", self.direction.is_some()),
+            ("bytes", self.bytes.is_some()),
+            ("rate", self.rate.is_some()),
+            ("message_bytes", self.message_bytes.is_some()),
+            ("request_bytes", self.request_bytes.is_some()),
+            ("response_bytes", self.response_bytes.is_some()),
+            ("transport", self.transport.is_some()),
+            ("bitrates", self.bitrates.is_some()),
+            ("segment", self.segment.is_some()),
+            ("buffer", self.buffer.is_some()),
+            ("run", self.run.is_some()),
+            ("server", self.server.is_some()),
+            ("time_limit", self.time_limit.is_some()),
+        ];
+        given.into_iter().filter(|(_, set)| *set).map(|(k, _)| k)
+    }
+}
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawPaper {

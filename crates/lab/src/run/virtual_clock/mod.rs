@@ -99,7 +99,7 @@ pub fn run(
 /// The guest holds nothing but Braid.
 fn possible(case: &Case) -> Result<(), LabError> {
     let what = match &case.traffic {
-        Traffic::Command { run, .. } => run,
+        Traffic::Command(command) => &command.run,
         _ => return Ok(()),
     };
     Err(LabError::BadInput(format!(

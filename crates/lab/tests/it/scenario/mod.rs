@@ -9,7 +9,7 @@ use std::time::Duration;
 use braid_core::Rate;
 use braid_core::api::WrrMode;
 use braid_lab::scenario::{
-    Action, Case, Diagnostic, Engine, Overrides, Scenario, Traffic, shipped,
+    Action, Bulk, Case, Diagnostic, Engine, Overrides, Scenario, Traffic, shipped,
 };
 use braid_mptcp::buffers::TCP_WMEM;
 use braid_radio::model::{LinkChange, LossSpec, QueueSpec, RateSpec};
@@ -76,10 +76,10 @@ fn a_whole_scenario_is_read() {
     );
     assert!(matches!(
         c.traffic,
-        Traffic::Bulk {
+        Traffic::Bulk(Bulk {
             bytes: Some(16_000_000),
             ..
-        }
+        })
     ));
     assert_eq!(
         (c.duration, c.warmup),
