@@ -4,6 +4,7 @@
 #[cfg(feature = "report")]
 pub mod campaign;
 pub mod cpu;
+mod engine;
 pub mod report;
 pub mod run;
 pub mod scenario;

@@ -11,9 +11,9 @@ use braid_radio::model::LinkChange;
 
 use super::DEVICE;
 use super::ends::Ends;
-use super::expected;
 use super::radio::Radio;
 use super::sampler::data_links;
+use crate::engine::expected;
 use crate::scenario::{Action, Case, Event, PathManager};
 use crate::summary::EventRow;
 use braid_netns::Topology;

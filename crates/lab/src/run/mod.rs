@@ -14,7 +14,6 @@ mod controls;
 mod counted;
 mod ends;
 mod events;
-mod expected;
 pub mod guest;
 mod preflight;
 mod progress;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::scenario::{AccessSetup, Case, Expect};
 
 /// Returns the expected rates of an access at a time since the start.
-pub(super) fn of(case: &Case, access: &str, at: Duration) -> Option<Expected> {
+pub(crate) fn of(case: &Case, access: &str, at: Duration) -> Option<Expected> {
     let expect = case.expect?;
     let setup: &AccessSetup = case.accesses.iter().find(|a| a.name == access)?;
     // In a pause, nothing is known of what comes after it.
@@ -36,7 +36,7 @@ fn error(expect: &Expect, label: &str) -> f64 {
 }
 
 /// As a daemon is told of it at its start.
-pub(super) fn at_the_start(case: &Case, access: &str) -> Option<Value> {
+pub(crate) fn at_the_start(case: &Case, access: &str) -> Option<Value> {
     let expected = of(case, access, Duration::ZERO).filter(|e| !e.is_unknown())?;
     let mut out = json!({});
     for (way, rate) in [("down", expected.down), ("up", expected.up)] {

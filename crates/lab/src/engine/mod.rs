@@ -1,0 +1,3 @@
+//! Engines that the lab runs, and what their daemons are told.
+
+pub(crate) mod expected;
