@@ -1,3 +1,205 @@
-//! Engines that the lab runs, and what their daemons are told.
+//! Engines that the lab runs: the keys of each in a scenario, what its daemons are told, and what
+//! of a result is its own. To add one, write its file and one line of the list below.
 
+pub(crate) mod config;
 pub(crate) mod expected;
+pub(crate) mod keys;
+mod mpquic;
+mod mptcp;
+mod tcp;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use braid_core::api::Lane;
+use braid_core::overhead;
+use braid_traffic::Transport;
+use serde::{Deserialize, Serialize};
+use serde_spanned::Spanned;
+
+#[cfg(feature = "report")]
+use crate::scenario::AccessSetup;
+use crate::scenario::raw::RawCase;
+use crate::scenario::{Case, Expect, PathManager, Problem, Traffic, unknown};
+use config::Section;
+
+pub use mpquic::Mpquic;
+pub use mptcp::Mptcp;
+pub use tcp::Tcp;
+
+/// Port of the measured traffic at the proxy; bystanders use the next ones.
+pub(crate) const PORT: u16 = 5001;
+
+/// Reads the name of an access that there is.
+type AccessNamed<'a> = &'a dyn Fn(&Spanned<String>) -> Result<String, Problem>;
+
+/// Keys of an engine in a case.
+trait EngineKeys: Sized {
+    /// Name in a scenario and in `summary.json`.
+    const NAME: &'static str;
+
+    /// Reads and checks the keys that are the engine's, and refuses those of others.
+    ///
+    /// # Errors
+    /// Where, and what was expected.
+    fn parse(raw: &RawCase, access: AccessNamed<'_>) -> Result<Self, Problem>;
+}
+
+/// An engine of a case, as the lab runs it.
+pub(crate) trait LabEngine {
+    /// The one access that it runs on; `None`: those of the case.
+    fn access(&self) -> Option<&str> {
+        None
+    }
+
+    /// Why it cannot carry `traffic`, if it cannot.
+    fn refuses(&self, _traffic: &Traffic) -> Option<&'static str> {
+        None
+    }
+
+    /// Reads the path manager of the case.
+    ///
+    /// # Errors
+    /// It has none, or not that one.
+    fn path_manager(&self, raw: &RawCase) -> Result<PathManager, Problem> {
+        match &raw.path_manager {
+            Some(given) => Err(Problem::at(given.span(), "only MPTCP has a path manager")),
+            None => Ok(PathManager::Kernel),
+        }
+    }
+
+    /// Reads the expectation that the device has of its accesses.
+    ///
+    /// # Errors
+    /// Where, and what was expected.
+    fn expect(&self, _raw: &RawCase, _seed: u64) -> Result<Option<Expect>, Problem> {
+        Ok(None)
+    }
+
+    /// Scheduler where the case names none; `None`: it has no schedulers.
+    fn default_scheduler(&self) -> Option<&'static str>;
+
+    /// Congestion control where the case names none; `None`: the kernel's.
+    fn default_cc(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Lane that carries the data, where there are several.
+    fn lane(&self) -> Option<Lane> {
+        None
+    }
+
+    /// Whether the kernel carries the data. Otherwise the daemons do: connections of programs
+    /// end at the daemon beside them, and nothing is left to the kernel.
+    fn in_kernel(&self) -> bool {
+        true
+    }
+
+    /// Protocol of the sockets of programs.
+    fn sockets(&self) -> Transport {
+        Transport::Tcp
+    }
+
+    /// Whether it opens subflows of the kernel's Multipath TCP.
+    fn has_subflows(&self) -> bool {
+        self.sockets() == Transport::Mptcp
+    }
+
+    /// Where programs at the device connect; `None`: to the service at the proxy.
+    fn forwarded(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    /// Whether the order of the accesses is set at the proxy, too: the device does not tell it.
+    fn orders_at_both_ends(&self) -> bool {
+        false
+    }
+
+    /// Section of its own in the configuration of the daemons; files of theirs go to `dir`.
+    ///
+    /// # Errors
+    /// The files cannot be made.
+    fn section(
+        &self,
+        _case: &Case,
+        _service: IpAddr,
+        _dir: &Path,
+    ) -> anyhow::Result<Option<Section>> {
+        Ok(None)
+    }
+
+    /// Headers that its packets carry, from which the ceiling is computed.
+    fn transport(&self) -> overhead::Transport;
+
+    /// The one access of a case over `accesses`, if it has one: its result is then that of a
+    /// single path.
+    #[cfg(feature = "report")]
+    fn single<'a>(&'a self, _accesses: &'a [AccessSetup]) -> Option<&'a str> {
+        self.access()
+    }
+
+    /// Whether results of other engines, too, are compared with its single paths.
+    #[cfg(feature = "report")]
+    fn is_reference(&self) -> bool {
+        false
+    }
+}
+
+/// An engine as a scenario names it.
+struct Entry {
+    name: &'static str,
+    parse: fn(&RawCase, AccessNamed<'_>) -> Result<Engine, Problem>,
+}
+
+/// Makes [`Engine`] and the list of engines.
+macro_rules! engines {
+    ($($engine:ident,)*) => {
+        /// The engine of a case.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[allow(missing_docs, reason = "each is documented at its struct")]
+        pub enum Engine {
+            $($engine($engine),)*
+        }
+
+        const ENGINES: &[Entry] = &[$(Entry {
+            name: $engine::NAME,
+            parse: |raw, access| $engine::parse(raw, access).map(Engine::$engine),
+        },)*];
+
+        impl Engine {
+            /// The word that a scenario and `summary.json` use.
+            pub const fn as_str(&self) -> &'static str {
+                match self {
+                    $(Self::$engine(_) => $engine::NAME,)*
+                }
+            }
+
+            pub(crate) fn get(&self) -> &dyn LabEngine {
+                match self {
+                    $(Self::$engine(engine) => engine,)*
+                }
+            }
+        }
+    };
+}
+
+engines! {
+    Tcp,
+    Mptcp,
+    Mpquic,
+}
+
+/// Reads the engine of a case and its keys.
+///
+/// # Errors
+/// No such engine, or what [`EngineKeys::parse`] finds.
+pub(crate) fn parse(raw: &RawCase, access: AccessNamed<'_>) -> Result<Engine, Problem> {
+    match ENGINES.iter().find(|e| e.name == raw.engine.get_ref()) {
+        Some(entry) => (entry.parse)(raw, access),
+        None => Err(unknown(
+            &raw.engine,
+            "engine",
+            ENGINES.iter().map(|e| e.name),
+        )),
+    }
+}

@@ -1,7 +1,7 @@
 //! The applications of a case: our own traffic or a user's command, at both
 //! ends, and what they report.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -12,19 +12,14 @@ use super::Context;
 use super::DEVICE;
 use super::app::{App, pair};
 use super::child::log_sink;
-use super::controls;
-use crate::scenario::{Case, Command, Direction, Engine, Traffic, queued};
+use crate::engine::PORT;
+use crate::scenario::{Case, Command, Direction, Traffic, queued};
 use braid_netns::error::LabError;
 use braid_netns::{Device, Spawn, Topology};
 use braid_traffic::{
     self, Bulk, CommandOutcome, CommandSpec, Kind, Role, RunningCommand, TrafficReport,
     TrafficSpec, Transport,
 };
-
-/// Port of the measured traffic at the proxy; bystanders use the next ones.
-pub(super) const PORT: u16 = 5001;
-/// Where the device's end of Multipath QUIC takes it, to be forwarded there.
-pub(super) const FORWARDED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
 
 /// Results of the measured traffic.
 pub(super) struct Traffics {
@@ -97,17 +92,14 @@ impl Apps {
                 }
             }
             ours => {
-                let transport = match (&case.engine, ours.is_udp()) {
-                    (_, true) => Transport::Udp,
-                    // Over Multipath QUIC, the ends carry what programs send by TCP.
-                    (Engine::Tcp { .. } | Engine::Mpquic { .. }, _) => Transport::Tcp,
-                    (Engine::Mptcp, _) => Transport::Mptcp,
+                let engine = case.engine.get();
+                let transport = if ours.is_udp() {
+                    Transport::Udp
+                } else {
+                    engine.sockets()
                 };
-                let local = match &case.engine {
-                    Engine::Tcp { access } => Some(address(device, access)?),
-                    Engine::Mptcp | Engine::Mpquic { .. } => None,
-                };
-                let by = controls::is_quic(case).then_some(FORWARDED);
+                let local = engine.access().map(|a| address(device, a)).transpose()?;
+                let by = engine.forwarded();
                 let mut spec = spec(
                     ours,
                     SocketAddr::new(topology.service, PORT),
@@ -273,7 +265,7 @@ fn command(
         server: of.server.clone(),
         proxy: topology.service,
         device: first.device.addr,
-        mptcp: case.engine == Engine::Mptcp,
+        mptcp: case.engine.get().has_subflows(),
         limit: of.time_limit.unwrap_or(case.duration),
     };
     let _ = context.log.line(&format!("command: $ {}", of.run));

@@ -1,6 +1,6 @@
 //! The best single path that multipath results are compared with.
 
-use crate::scenario::{Case, Engine};
+use crate::scenario::Case;
 use crate::summary::CaseResult;
 
 /// Sets the best single path of every multipath result: plain TCP, or for Multipath QUIC
@@ -28,7 +28,7 @@ pub(super) fn add_best_single(results: &mut [CaseResult], cases: &[Case]) {
                         && c.traffic == mine.traffic
                         && c.cc == mine.cc
                         && c.events == mine.events
-                        && (c.engine == mine.engine || matches!(c.engine, Engine::Tcp { .. }))
+                        && (c.engine == mine.engine || c.engine.get().is_reference())
                         && single(c).is_some_and(|a| mine.accesses.iter().any(|m| m.name == a))
                 })
             })
@@ -40,11 +40,7 @@ pub(super) fn add_best_single(results: &mut [CaseResult], cases: &[Case]) {
 
 /// The one access of a case that has one.
 fn single(case: &Case) -> Option<&str> {
-    match (&case.engine, &case.accesses[..]) {
-        (Engine::Tcp { access }, _) => Some(access),
-        (Engine::Mpquic { .. }, [only]) => Some(&only.name),
-        _ => None,
-    }
+    case.engine.get().single(&case.accesses)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::radio::Radio;
 use super::sampler::{Sampler, Used};
 use super::{Context, DEVICE, Progress, counted, result};
 use crate::cpu;
-use crate::scenario::{Case, Engine, Traffic};
+use crate::scenario::{Case, Traffic};
 use crate::summary::{CaseResult, EventRow, TimelineRow};
 use braid_netns::error::LabError;
 use braid_netns::{AccessSpec, DeviceSpec, Family, Topology, TopologySpec};
@@ -238,9 +238,9 @@ fn topology_spec(context: &Context<'_>, case: &Case) -> TopologySpec {
             .collect()
     };
     let mut mine: Vec<AccessSpec> = accesses(&case.accesses);
-    if let Engine::Tcp { access } = &case.engine {
+    if let Some(access) = case.engine.get().access() {
         // A program that binds to no address takes the first access.
-        mine.sort_by_key(|a| a.name != *access);
+        mine.sort_by_key(|a| a.name != access);
     }
     let mut devices = vec![DeviceSpec {
         name: DEVICE.into(),

@@ -5,25 +5,20 @@ use std::time::Duration;
 
 use anyhow::Result;
 use braid_core::Time;
-use braid_core::api::Lane;
 use braid_core::overhead::Transport;
 use braid_radio::model::RateSpec;
 
 use super::radio::Radio;
 use super::result::Inputs;
 use super::sampler::data_links;
-use crate::scenario::{Engine, Traffic};
+use crate::scenario::Traffic;
 
 /// Payload / IP packet of the measured device.
 pub(super) fn fraction(i: &Inputs<'_>) -> f64 {
-    let transport = match (i.case.traffic.is_udp(), &i.case.engine) {
-        (true, _) => Transport::Udp,
-        (_, Engine::Tcp { .. }) => Transport::Tcp,
-        (_, Engine::Mptcp) => Transport::Mptcp,
-        (_, Engine::Mpquic { lane, .. }) => match lane {
-            Lane::Stream => Transport::MpquicStream,
-            Lane::Datagram => Transport::MpquicDatagram,
-        },
+    let transport = if i.case.traffic.is_udp() {
+        Transport::Udp
+    } else {
+        i.case.engine.get().transport()
     };
     transport.payload_fraction(i.mtu, if i.ipv6 { 40 } else { 20 })
 }
@@ -54,11 +49,8 @@ pub(super) async fn ceiling(
     let mut bits = 0.0;
     let mut lines = BTreeSet::new();
     for access in &i.case.accesses {
-        let used = match &i.case.engine {
-            Engine::Tcp { access: only } => *only == access.name,
-            Engine::Mptcp | Engine::Mpquic { .. } => true,
-        };
-        if !used {
+        let only = i.case.engine.get().access();
+        if only.is_some_and(|only| only != access.name) {
             continue;
         }
         if access.medium.is_some() {

@@ -10,7 +10,7 @@ use braid_mptcp::socket;
 use braid_mptcp::support::Support;
 use braid_mptcp::weights;
 
-use crate::scenario::{Case, Engine};
+use crate::scenario::Case;
 
 /// The scheduler of Braid's kernel that one access's backup flags amount to.
 const STANDBY: &str = "active-standby";
@@ -39,7 +39,7 @@ impl Controls {
     /// Why the subflows of `case` take as much as their send buffers hold, although it is
     /// to have short queues.
     pub(super) fn long_queues(&self, case: &Case) -> Option<&str> {
-        let wanted = case.engine == Engine::Mptcp && case.short_queues && !self.stands_in(case);
+        let wanted = case.engine.get().has_subflows() && case.short_queues && !self.stands_in(case);
         wanted.then(|| self.unbounded.get_or_init(unbounded).as_deref())?
     }
 
@@ -84,7 +84,7 @@ impl Controls {
     /// Whether a congestion control of ours stands in for the scheduler of `case`.
     pub(super) fn stands_in(&self, case: &Case) -> bool {
         let scheduler = case.scheduler.as_deref().unwrap_or("default");
-        !is_quic(case)
+        case.engine.get().in_kernel()
             && self.support.require_scheduler(scheduler).is_err()
             && stands_in_for(scheduler)
     }
@@ -93,13 +93,13 @@ impl Controls {
     /// `case`.
     pub(super) fn orders(&self, case: &Case) -> bool {
         let standby = case.scheduler.as_deref() == Some(STANDBY);
-        !is_quic(case) && standby && self.support.require_scheduler(STANDBY).is_err()
+        case.engine.get().in_kernel() && standby && self.support.require_scheduler(STANDBY).is_err()
     }
 
     /// Returns the kernel's name for the congestion control of `case`'s sockets; `None`:
     /// that of their namespace, which is used in place of the scheduler.
     pub(super) fn of_case<'a>(&'a self, case: &'a Case) -> Option<&'a str> {
-        if self.stands_in(case) || is_quic(case) {
+        if self.stands_in(case) || !case.engine.get().in_kernel() {
             return None;
         }
         case.cc.as_deref().map(|cc| self.of_kernel(cc))
@@ -127,11 +127,6 @@ fn unbounded() -> Option<String> {
     });
     #[cfg(not(feature = "bpf"))]
     Some("this braid was built without eBPF".into())
-}
-
-/// Whether a case leaves nothing to the kernel.
-pub(super) fn is_quic(case: &Case) -> bool {
-    matches!(case.engine, Engine::Mpquic { .. })
 }
 
 /// Whether Braid has this scheduler by eBPF.

@@ -19,9 +19,8 @@ use serde_json::{Value, json};
 use super::Context;
 use super::DEVICE;
 use super::child::{Lines, epitaph, log_sink, wait_ready, write_json};
-use super::quic;
 use crate::engine::expected;
-use crate::scenario::{self, Action, Case, Direction, Engine, PathManager};
+use crate::scenario::{self, Action, Case, Direction, PathManager};
 use braid_netns::error::LabError;
 use braid_netns::{Access, Child, Device, Namespace, Spawn, Topology};
 
@@ -42,8 +41,9 @@ struct Config {
     manager: Value,
     buffers: Value,
     scheduler: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mpquic: Option<Value>,
+    /// Section of the engine's own.
+    #[serde(flatten)]
+    own: Map<&'static str, Value>,
     /// In the order of preference.
     access: Map<String, Value>,
 }
@@ -111,18 +111,25 @@ impl Ends {
         });
         let engine = case.engine.as_str();
         let others = others(case, topology, &buffers);
-        let keys = quic::keys(context, case)?;
-        let quic = |role| {
-            keys.as_ref()
-                .map(|k| quic::section(k, case, topology, role))
+        let in_kernel = case.engine.get().in_kernel();
+        let section = case
+            .engine
+            .get()
+            .section(case, topology.service, context.run.dir())?;
+        let (own_device, own_proxy) = match section {
+            Some(s) => (
+                Map::from([(s.name, s.device)]),
+                Map::from([(s.name, s.proxy)]),
+            ),
+            None => (Map::new(), Map::new()),
         };
-        let at_the_proxy = match others.is_empty() || keys.is_some() {
+        let at_the_proxy = match others.is_empty() || !in_kernel {
             true => engine,
             false => "mptcp",
         };
         let proxy = Config {
             engine: at_the_proxy,
-            mpquic: quic(Role::Proxy),
+            own: own_proxy,
             proxy: topology.service,
             manager: json!({}),
             buffers: buffers.clone(),
@@ -138,7 +145,7 @@ impl Ends {
         let recover = case.path_manager == PathManager::Braid;
         let cpe = Config {
             engine,
-            mpquic: quic(Role::Device),
+            own: own_device,
             proxy: topology.service,
             manager: json!({ "recover": recover, "mesh": mesh }),
             buffers: buffers.clone(),
@@ -147,11 +154,11 @@ impl Ends {
         };
         // The proxy first: it has to allow what the device will join.
         let mut started = Vec::new();
-        if keys.is_some() && !others.is_empty() {
+        if !in_kernel && !others.is_empty() {
             // For the bystanders; their accesses need no names there.
             let config = Config {
                 engine: "mptcp",
-                mpquic: None,
+                own: Map::new(),
                 proxy: topology.service,
                 manager: json!({}),
                 buffers: buffers.clone(),
@@ -172,14 +179,14 @@ impl Ends {
             device,
             proxy,
             accesses,
-            left_out_by_device: matches!(case.engine, Engine::Mptcp) && !weights::known_to_kernel(),
+            left_out_by_device: case.engine.get().has_subflows() && !weights::known_to_kernel(),
             others: started,
         };
         let by_order = case
             .scheduler
             .as_deref()
             .is_some_and(|s| BY_ORDER.contains(&s));
-        if by_order && matches!(case.engine, Engine::Mpquic { .. }) {
+        if by_order && case.engine.get().orders_at_both_ends() {
             ends.order(case, true).await?;
         }
         if context.controls.orders(case) {
@@ -212,7 +219,7 @@ impl Ends {
 
     /// Sets scheduler and weights at both ends: each sends something.
     async fn schedule(&mut self, case: &Case) -> Result<()> {
-        if matches!(case.engine, Engine::Tcp { .. }) {
+        if case.engine.get().default_scheduler().is_none() {
             return Ok(());
         }
         let change = SchedulerChange {
@@ -285,7 +292,7 @@ impl Ends {
 
     /// Reads the events at the device; empty unless the engine is Multipath TCP.
     pub(super) async fn events(&mut self, case: &Case) -> Vec<Event> {
-        if case.engine != Engine::Mptcp {
+        if !case.engine.get().has_subflows() {
             return vec![];
         }
         self.device.events().await
@@ -293,7 +300,7 @@ impl Ends {
 
     /// Returns the sender's reports of accesses that limit the sum.
     pub(super) async fn slow_accesses(&mut self, case: &Case) -> Vec<String> {
-        if case.engine != Engine::Mptcp {
+        if !case.engine.get().has_subflows() {
             return vec![];
         }
         let all = self.sender(case).events().await;
@@ -354,7 +361,7 @@ fn others<'a>(case: &Case, topology: &'a Topology, buffers: &Value) -> Vec<(&'a 
             .collect();
         Config {
             engine: "mptcp",
-            mpquic: None,
+            own: Map::new(),
             proxy: topology.service,
             manager: json!({ "recover": false, "mesh": "full" }),
             buffers: buffers.clone(),

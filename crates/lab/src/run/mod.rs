@@ -17,7 +17,6 @@ mod events;
 pub mod guest;
 mod preflight;
 mod progress;
-mod quic;
 mod radio;
 #[cfg(feature = "report")]
 mod real;

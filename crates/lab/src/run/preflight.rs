@@ -2,8 +2,8 @@
 
 use braid_mptcp::support::Support;
 
-use super::controls::{Controls, is_quic};
-use crate::scenario::{Case, Engine, Scenario};
+use super::controls::Controls;
+use crate::scenario::{Case, Scenario};
 use braid_netns::error::LabError;
 
 /// Congestion controls that come with Braid.
@@ -14,12 +14,12 @@ const OWN: [&str; 4] = ["lia", "olia", "balia", "wvegas"];
 pub(super) fn preflight(scenario: &Scenario) -> Result<Controls, LabError> {
     let support = Support::detect();
     let mut controls = Controls::new(support.clone());
-    let mptcp = |c: &Case| c.engine == Engine::Mptcp || c.bystanders.iter().any(|b| b.mptcp);
+    let mptcp = |c: &Case| c.engine.get().has_subflows() || c.bystanders.iter().any(|b| b.mptcp);
     if scenario.cases.iter().any(mptcp) {
         support.require().map_err(missing)?;
     }
     for case in &scenario.cases {
-        if is_quic(case) {
+        if !case.engine.get().in_kernel() {
             // Checked as the scenario was read: nothing of it is the kernel's.
             continue;
         }

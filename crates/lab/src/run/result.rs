@@ -13,7 +13,7 @@ use super::counted;
 use super::events::{Outage, Schedule};
 use super::radio::Radio;
 use super::sampler::Sampler;
-use crate::scenario::{Case, Engine};
+use crate::scenario::Case;
 use crate::summary::{CaseResult, EngineCpu, EventRow, Host, MediumUse, Recovery};
 use braid_traffic::{MOST_LISTED, TrafficReport};
 
@@ -33,29 +33,17 @@ pub(super) struct Inputs<'a> {
 
 /// A row with what is known before the case has run.
 pub(super) fn blank(case: &Case, repeat: u32) -> CaseResult {
+    let engine = case.engine.get();
     CaseResult {
         name: case.name.clone(),
         engine: case.engine.as_str().into(),
-        scheduler: match &case.engine {
-            Engine::Tcp { .. } => None,
-            Engine::Mptcp => Some(case.scheduler.clone().unwrap_or_else(|| "default".into())),
-            Engine::Mpquic { .. } => {
-                Some(case.scheduler.clone().unwrap_or_else(|| "minrtt".into()))
-            }
-        },
-        lane: match &case.engine {
-            Engine::Mpquic { lane, .. } => Some(lane.as_str().into()),
-            _ => None,
-        },
-        cc: match &case.engine {
-            Engine::Mpquic { .. } => Some(case.cc.clone().unwrap_or_else(|| "cubic".into())),
-            _ => case.cc.clone(),
-        },
+        scheduler: engine
+            .default_scheduler()
+            .map(|name| case.scheduler.clone().unwrap_or_else(|| name.into())),
+        lane: engine.lane().map(|lane| lane.as_str().into()),
+        cc: case.cc.clone().or(engine.default_cc().map(Into::into)),
         weights: case.weights.clone(),
-        access: match &case.engine {
-            Engine::Tcp { access } => Some(access.clone()),
-            Engine::Mptcp | Engine::Mpquic { .. } => None,
-        },
+        access: engine.access().map(str::to_owned),
         traffic: case.traffic.kind().into(),
         direction: case.traffic.direction().as_str().into(),
         repeat,
@@ -106,7 +94,7 @@ pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult
             r.notes.push("MPTCP fell back to TCP".into());
         }
     }
-    if matches!(case.engine, Engine::Mpquic { .. }) {
+    if !case.engine.get().in_kernel() {
         // The sender's own connection ends at the daemon beside it: what is sent again there
         // crosses no access.
         r.retransmitted_bytes = i.sampler.sent_again();

@@ -371,7 +371,7 @@ pub(super) fn no_access<'a>(name: &str, known: impl Iterator<Item = &'a String>)
     m
 }
 
-pub(super) fn unknown<'a>(
+pub(crate) fn unknown<'a>(
     given: &Spanned<String>,
     what: &str,
     known: impl IntoIterator<Item = &'a str>,

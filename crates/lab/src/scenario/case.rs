@@ -2,38 +2,17 @@
 
 use std::time::Duration;
 
-use braid_core::api::WrrMode;
 use serde_spanned::Spanned;
 
-use super::build::{Builder, Setting, no_access, unknown};
+use super::build::{Builder, Setting, no_access};
 use super::diagnostic::Problem;
 use super::raw::{RawCase, RawVariant};
-use super::{
-    AccessSetup, Bystander, Case, Engine, Event, PathManager, network, quic, traffic, weights,
-};
+use super::{AccessSetup, Bystander, Case, Event, network, traffic, weights};
+use crate::engine;
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 impl Builder<'_> {
-    fn path_manager(&self, raw: &RawCase) -> Result<PathManager, Problem> {
-        let Some(given) = &raw.path_manager else {
-            return Ok(PathManager::Kernel);
-        };
-        if raw.engine.get_ref() != "mptcp" {
-            return Err(Problem::at(given.span(), "only MPTCP has a path manager"));
-        }
-        match given.get_ref().as_str() {
-            "kernel" => Ok(PathManager::Kernel),
-            "notified" => Ok(PathManager::Notified),
-            "braid" => Ok(PathManager::Braid),
-            _ => Err(unknown(
-                given,
-                "path manager",
-                ["kernel", "notified", "braid"],
-            )),
-        }
-    }
-
     pub(super) fn case(
         &self,
         raw: &RawCase,
@@ -46,13 +25,13 @@ impl Builder<'_> {
             true => Ok(a.get_ref().clone()),
             false => Err(Problem::at(a.span(), no_access(a.get_ref(), known()))),
         };
-        let engine = self.engine(raw, &check)?;
+        let engine = engine::parse(raw, &check)?;
         let mine: Vec<String> = match &raw.accesses {
             Some(list) => list.iter().map(check).collect::<Result<_, _>>()?,
             None => known().cloned().collect(),
         };
-        if let Engine::Tcp { access } = &engine
-            && !mine.contains(access)
+        if let Some(access) = engine.get().access()
+            && !mine.iter().any(|a| a == access)
         {
             return Err(Problem::at(
                 raw.engine.span(),
@@ -64,13 +43,9 @@ impl Builder<'_> {
         }
         let (duration, warmup) = self.times(raw, variant)?;
         let traffic = traffic::traffic(&raw.traffic)?;
-        if traffic.is_udp() && engine == Engine::Mptcp {
-            return Err(Problem::at(
-                raw.traffic.span(),
-                "MPTCP does not carry UDP: use engine = \"tcp\" with the access that the datagrams take",
-            ));
+        if let Some(why) = engine.get().refuses(&traffic) {
+            return Err(Problem::at(raw.traffic.span(), why));
         }
-        quic::traffic(&engine, &traffic, raw)?;
         self.covers(setting, duration, raw)?;
         let weights = raw.weights.as_ref();
         let weights = weights.map(|w| self.case_weights(w, setting)).transpose()?;
@@ -98,16 +73,20 @@ impl Builder<'_> {
             },
             variant: variant.map(|v| v.name.get_ref().clone()),
             base_name,
-            engine,
-            path_manager: self.path_manager(raw)?,
+            path_manager: engine.get().path_manager(raw)?,
             scheduler: raw.scheduler.as_ref().map(|s| s.get_ref().clone()),
-            wrr_mode: raw.wrr_mode.as_ref().map(wrr_mode).transpose()?,
+            wrr_mode: raw
+                .wrr_mode
+                .as_ref()
+                .map(engine::keys::wrr_mode)
+                .transpose()?,
             num_segments: raw.num_segments.as_ref().map(|n| *n.get_ref()),
             opportunistic: raw.opportunistic.as_ref().map(|b| *b.get_ref()),
             penalise: raw.penalise.as_ref().map(|b| *b.get_ref()),
             bystanders: like_the_case(&setting.bystanders, cc.as_ref()),
             cc,
-            expect: quic::expect(raw, self.seed())?,
+            expect: engine.get().expect(raw, self.seed())?,
+            engine,
             weights,
             traffic,
             tcp_rmem: network::buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?.or(network.tcp_rmem),
@@ -136,55 +115,6 @@ impl Builder<'_> {
                 format!("of the plan {left:?} are left after its start: expected at most that"),
             )),
             _ => Ok(()),
-        }
-    }
-
-    fn engine(
-        &self,
-        raw: &RawCase,
-        check: &impl Fn(&Spanned<String>) -> Result<String, Problem>,
-    ) -> Result<Engine, Problem> {
-        match raw.engine.get_ref().as_str() {
-            "tcp" => {
-                if let Some(s) = &raw.scheduler {
-                    return Err(Problem::at(
-                        s.span(),
-                        "plain TCP has one path and no scheduler",
-                    ));
-                }
-                if let Some(w) = &raw.weights {
-                    return Err(Problem::at(
-                        w.span(),
-                        "plain TCP has one path and no weights",
-                    ));
-                }
-                let refusal = "plain TCP has one path and no scheduler";
-                round_robin_keys(raw, refusal)?;
-                minrtt_keys(raw, refusal)?;
-                quic::none(raw)?;
-                let Some(access) = &raw.access else {
-                    return Err(Problem::at(
-                        raw.engine.span(),
-                        "engine \"tcp\" needs `access`: the one it runs on",
-                    ));
-                };
-                Ok(Engine::Tcp {
-                    access: check(access)?,
-                })
-            }
-            "mptcp" => {
-                if let Some(a) = &raw.access {
-                    return Err(Problem::at(
-                        a.span(),
-                        "MPTCP uses all accesses: to restrict it, list `accesses = [...]`",
-                    ));
-                }
-                quic::none(raw)?;
-                scheduling(raw)?;
-                Ok(Engine::Mptcp)
-            }
-            "mpquic" => quic::engine(raw),
-            _ => Err(unknown(&raw.engine, "engine", ["tcp", "mptcp", "mpquic"])),
         }
     }
 
@@ -223,62 +153,6 @@ impl Builder<'_> {
             None => Ok((duration, warmup)),
         }
     }
-}
-
-/// The scheduler's keys of an MPTCP case. Which schedulers there are the kernel
-/// says that runs it.
-fn scheduling(raw: &RawCase) -> Result<(), Problem> {
-    let name = raw.scheduler.as_ref().map_or("default", |s| s.get_ref());
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if let Some(s) = &raw.scheduler
-        && (name.is_empty() || name.len() > 15 || !name.chars().all(word))
-    {
-        return Err(Problem::at(
-            s.span(),
-            "a scheduler's name has 1 to 15 letters, digits, '-' and '_'",
-        ));
-    }
-    if name == "default"
-        && let Some(w) = &raw.weights
-    {
-        return Err(Problem::at(
-            w.span(),
-            "the kernel's default scheduler has no weights: add scheduler = \"wrr\"",
-        ));
-    }
-    if !matches!(name, "rr" | "wrr") {
-        round_robin_keys(raw, "only the schedulers \"rr\" and \"wrr\" have this")?;
-    }
-    if name != "minrtt" {
-        minrtt_keys(raw, "only the scheduler \"minrtt\" has this")?;
-    }
-    if let Some(n) = &raw.num_segments
-        && *n.get_ref() == 0
-    {
-        return Err(Problem::at(n.span(), "expected 1 to 255 segments"));
-    }
-    Ok(())
-}
-
-pub(super) fn round_robin_keys(raw: &RawCase, refusal: &str) -> Result<(), Problem> {
-    let mode = raw.wrr_mode.as_ref().map(Spanned::span);
-    match mode.or(raw.num_segments.as_ref().map(Spanned::span)) {
-        Some(span) => Err(Problem::at(span, refusal)),
-        None => Ok(()),
-    }
-}
-
-pub(super) fn minrtt_keys(raw: &RawCase, refusal: &str) -> Result<(), Problem> {
-    match raw.opportunistic.as_ref().or(raw.penalise.as_ref()) {
-        Some(given) => Err(Problem::at(given.span(), refusal)),
-        None => Ok(()),
-    }
-}
-
-pub(super) fn wrr_mode(given: &Spanned<String>) -> Result<WrrMode, Problem> {
-    let all = [WrrMode::Strict, WrrMode::WorkConserving];
-    let found = all.into_iter().find(|m| m.as_str() == given.get_ref());
-    found.ok_or_else(|| unknown(given, "mode", all.map(WrrMode::as_str)))
 }
 
 /// The other devices, those with `cc = "case"` with that of the case.

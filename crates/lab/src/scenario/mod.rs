@@ -11,8 +11,7 @@ mod link;
 mod network;
 mod only;
 mod plan;
-mod quic;
-mod raw;
+pub(crate) mod raw;
 mod shipped;
 mod source;
 mod text;
@@ -24,7 +23,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use braid_core::api::{Acks, Lane, WrrMode};
+use braid_core::api::WrrMode;
 use braid_core::{AccessKind, Rate};
 use braid_mptcp::buffers;
 use braid_radio::model::wifi::WifiSpec;
@@ -32,9 +31,11 @@ use braid_radio::model::{LinkChange, LinkSpec, RateSpec};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use build::unknown;
 pub use diagnostic::Diagnostic;
+pub(crate) use diagnostic::Problem;
 #[cfg(feature = "report")]
-pub(crate) use diagnostic::{Problem, nearest};
+pub(crate) use diagnostic::nearest;
 use files::Files;
 pub(crate) use network::queued;
 pub use shipped::{Shipped, find_trace as shipped_trace, shipped};
@@ -43,6 +44,7 @@ pub use source::Source;
 pub(crate) use text::Text;
 pub use traffic::{Bulk, Cbr, Command, Direction, RequestResponse, Traffic, Video};
 
+pub use crate::engine::{Engine, Mpquic, Mptcp, Tcp};
 use crate::summary::PaperFigure;
 
 /// A scenario, checked and with its variants expanded.
@@ -169,43 +171,6 @@ pub struct Event {
     pub action: Action,
     /// How `events.csv` calls it.
     pub label: String,
-}
-
-/// The engine of a case.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Engine {
-    /// Plain TCP on one access.
-    Tcp {
-        /// The access.
-        access: String,
-    },
-    /// Kernel MPTCP over all accesses of the case.
-    Mptcp,
-    /// Multipath QUIC over all accesses of the case.
-    Mpquic {
-        /// Lane that carries the data.
-        lane: Lane,
-        /// Whether what blocks the receiver is sent again (datagram lane).
-        reinject: bool,
-        /// Whether a path that replaces another begins with half of what that carried.
-        resume: bool,
-        /// Where acknowledgements leave (datagram lane).
-        acks: Acks,
-        /// Bytes of a stream under way, at most, if not what the receiver has room for
-        /// (datagram lane).
-        send_window: Option<u64>,
-    },
-}
-
-impl Engine {
-    /// The word that a scenario and `summary.json` use.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Tcp { .. } => "tcp",
-            Self::Mptcp => "mptcp",
-            Self::Mpquic { .. } => "mpquic",
-        }
-    }
 }
 
 /// Path manager: keeps MPTCP's endpoints in step with accesses that go and come.

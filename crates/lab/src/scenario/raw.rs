@@ -262,43 +262,43 @@ pub(super) struct RawCount {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawCase {
-    pub(super) name: Spanned<String>,
-    pub(super) engine: Spanned<String>,
-    pub(super) variants: Option<Vec<Spanned<String>>>,
-    pub(super) access: Option<Spanned<String>>,
-    pub(super) accesses: Option<Vec<Spanned<String>>>,
-    pub(super) scheduler: Option<Spanned<String>>,
-    pub(super) wrr_mode: Option<Spanned<String>>,
-    pub(super) num_segments: Option<Spanned<u8>>,
-    pub(super) opportunistic: Option<Spanned<bool>>,
-    pub(super) penalise: Option<Spanned<bool>>,
-    pub(super) path_manager: Option<Spanned<String>>,
-    pub(super) lane: Option<Spanned<String>>,
-    pub(super) reinject: Option<Spanned<bool>>,
-    pub(super) resume: Option<Spanned<bool>>,
-    pub(super) acks: Option<Spanned<String>>,
-    pub(super) send_window: Option<Spanned<Text<Size>>>,
-    pub(super) expect: Option<Spanned<f64>>,
-    pub(super) expect_error_db: Option<Spanned<f64>>,
-    pub(super) expect_every: Option<Spanned<Text<Duration>>>,
-    pub(super) cc: Option<Spanned<String>>,
-    pub(super) weights: Option<Spanned<Either<String, RawWeights>>>,
-    pub(super) traffic: Spanned<RawTraffic>,
-    pub(super) tcp_rmem: Option<Spanned<[u32; 3]>>,
-    pub(super) tcp_wmem: Option<Spanned<[u32; 3]>>,
-    pub(super) short_queues: Option<bool>,
-    pub(super) duration: Option<Spanned<Text<Duration>>>,
-    pub(super) warmup: Option<Spanned<Text<Duration>>>,
+pub(crate) struct RawCase {
+    pub(crate) name: Spanned<String>,
+    pub(crate) engine: Spanned<String>,
+    pub(crate) variants: Option<Vec<Spanned<String>>>,
+    pub(crate) access: Option<Spanned<String>>,
+    pub(crate) accesses: Option<Vec<Spanned<String>>>,
+    pub(crate) scheduler: Option<Spanned<String>>,
+    pub(crate) wrr_mode: Option<Spanned<String>>,
+    pub(crate) num_segments: Option<Spanned<u8>>,
+    pub(crate) opportunistic: Option<Spanned<bool>>,
+    pub(crate) penalise: Option<Spanned<bool>>,
+    pub(crate) path_manager: Option<Spanned<String>>,
+    pub(crate) lane: Option<Spanned<String>>,
+    pub(crate) reinject: Option<Spanned<bool>>,
+    pub(crate) resume: Option<Spanned<bool>>,
+    pub(crate) acks: Option<Spanned<String>>,
+    pub(crate) send_window: Option<Spanned<Text<Size>>>,
+    pub(crate) expect: Option<Spanned<f64>>,
+    pub(crate) expect_error_db: Option<Spanned<f64>>,
+    pub(crate) expect_every: Option<Spanned<Text<Duration>>>,
+    pub(crate) cc: Option<Spanned<String>>,
+    pub(crate) weights: Option<Spanned<Either<String, RawWeights>>>,
+    pub(crate) traffic: Spanned<RawTraffic>,
+    pub(crate) tcp_rmem: Option<Spanned<[u32; 3]>>,
+    pub(crate) tcp_wmem: Option<Spanned<[u32; 3]>>,
+    pub(crate) short_queues: Option<bool>,
+    pub(crate) duration: Option<Spanned<Text<Duration>>>,
+    pub(crate) warmup: Option<Spanned<Text<Duration>>>,
 }
 
-pub(super) type RawWeights = IndexMap<String, Number>;
+pub(crate) type RawWeights = IndexMap<String, Number>;
 
-pub(super) type RawTraffic = Either<String, RawTrafficTable>;
+pub(crate) type RawTraffic = Either<String, RawTrafficTable>;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawTrafficTable {
+pub(crate) struct RawTrafficTable {
     pub(super) kind: Option<Spanned<String>>,
     pub(super) direction: Option<Way>,
     pub(super) bytes: Option<Spanned<Text<Size>>>,

@@ -51,7 +51,7 @@ impl FromText for Rate {
 
 /// A size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Size(pub(super) u64);
+pub(crate) struct Size(pub(crate) u64);
 
 impl FromText for Size {
     const EXPECTED: &'static str = "a size in quotes, such as \"64 MB\"";
@@ -77,7 +77,7 @@ impl<'de> Deserialize<'de> for Fraction {
 
 /// A TOML integer or float.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Number(pub(super) f64);
+pub(crate) struct Number(pub(super) f64);
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for Number {
 /// Either a value in its short form (string or number) or a list or table that
 /// says more.
 #[derive(Clone, Debug)]
-pub(super) enum Either<S, L> {
+pub(crate) enum Either<S, L> {
     Short(S),
     Long(L),
 }

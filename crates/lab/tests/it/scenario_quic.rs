@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use braid_core::api::{Acks, Lane};
-use braid_lab::scenario::{Engine, Overrides, Scenario};
+use braid_lab::scenario::{Engine, Mpquic, Overrides, Scenario};
 
 fn parse(engine: &str, keys: &str) -> Result<Scenario, String> {
     let text = format!(
@@ -29,22 +29,24 @@ fn keys_are_read() {
              expect_error_db = 3\nexpect_every = \"500 ms\"\nacks = \"in-turn\"\nsend_window = \"1.25 MB\"",
         ),
     );
-    let engine = |lane, reinject, resume| Engine::Mpquic {
-        lane,
-        reinject,
-        resume,
-        acks: Acks::Fastest,
-        send_window: None,
+    let engine = |lane, reinject, resume| {
+        Engine::Mpquic(Mpquic {
+            lane,
+            reinject,
+            resume,
+            acks: Acks::Fastest,
+            send_window: None,
+        })
     };
     assert_eq!(plain.engine, engine(Lane::Datagram, true, true));
     assert_eq!(plain.expect, None);
-    let others = Engine::Mpquic {
+    let others = Engine::Mpquic(Mpquic {
         lane: Lane::Datagram,
         reinject: false,
         resume: false,
         acks: Acks::InTurn,
         send_window: Some(1_250_000),
-    };
+    });
     assert_eq!(all.engine, others);
     let expect = all.expect.unwrap();
     assert_eq!((expect.factor, expect.error_db), (0.5, 3.0));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use braid_core::Rate;
 use braid_core::api::WrrMode;
 use braid_lab::scenario::{
-    Action, Bulk, Case, Diagnostic, Engine, Overrides, Scenario, Traffic, shipped,
+    Action, Bulk, Case, Diagnostic, Engine, Overrides, Scenario, Tcp, Traffic, shipped,
 };
 use braid_mptcp::buffers::TCP_WMEM;
 use braid_radio::model::{LinkChange, LossSpec, QueueSpec, RateSpec};
@@ -70,9 +70,9 @@ fn a_whole_scenario_is_read() {
     let c = &s.cases[0];
     assert_eq!(
         c.engine,
-        Engine::Tcp {
+        Engine::Tcp(Tcp {
             access: "nr".into()
-        }
+        })
     );
     assert!(matches!(
         c.traffic,

@@ -1,0 +1,310 @@
+//! Multipath QUIC over all accesses of the case.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use braid_core::api::{Acks, Lane, Role, WrrMode};
+use braid_core::overhead;
+use braid_mpquic::tls::{Identity, Pin};
+use braid_mpquic::{Error, Options, Steering, congestion};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use serde_spanned::Spanned;
+
+use super::config::Section;
+use super::keys::{minrtt, wrr_mode};
+use super::{AccessNamed, EngineKeys, LabEngine, PORT};
+#[cfg(feature = "report")]
+use crate::scenario::AccessSetup;
+use crate::scenario::raw::RawCase;
+use crate::scenario::{Case, Expect, Problem, Traffic, unknown};
+
+/// A modem has a new measurement some ten times a second at most.
+const LEAST_LOOK: Duration = Duration::from_millis(100);
+/// Where the device's end takes the measured traffic, to be forwarded to the proxy.
+const FORWARDED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
+const CC: &str = "cubic";
+
+/// Multipath QUIC over all accesses of the case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mpquic {
+    /// Lane that carries the data.
+    pub lane: Lane,
+    /// Whether what blocks the receiver is sent again (datagram lane).
+    pub reinject: bool,
+    /// Whether a path that replaces another begins with half of what that carried.
+    pub resume: bool,
+    /// Where acknowledgements leave (datagram lane).
+    pub acks: Acks,
+    /// Bytes of a stream under way, at most, if not what the receiver has room for
+    /// (datagram lane).
+    pub send_window: Option<u64>,
+}
+
+impl EngineKeys for Mpquic {
+    const NAME: &'static str = "mpquic";
+
+    fn parse(raw: &RawCase, _access: AccessNamed<'_>) -> Result<Self, Problem> {
+        if let Some(a) = &raw.access {
+            return Err(Problem::at(
+                a.span(),
+                "Multipath QUIC uses all accesses: to restrict it, list `accesses = [...]`",
+            ));
+        }
+        if let Some(n) = &raw.num_segments {
+            return Err(Problem::at(
+                n.span(),
+                "Multipath QUIC's round robin takes turns of one packet",
+            ));
+        }
+        minrtt(raw, "only the kernel's \"minrtt\" has this")?;
+        let lane = word(&raw.lane, "lane", Lane::ALL, Lane::as_str)?;
+        if let Some(cc) = &raw.cc
+            && !congestion::names().any(|n| n == cc.get_ref())
+        {
+            return Err(unknown(cc, "congestion control", congestion::names()));
+        }
+        let name = raw.scheduler.as_ref().map_or("minrtt", |s| s.get_ref());
+        if !matches!(name, "rr" | "wrr")
+            && let Some(mode) = &raw.wrr_mode
+        {
+            let refusal = "only the schedulers \"rr\" and \"wrr\" have this";
+            return Err(Problem::at(mode.span(), refusal));
+        }
+        if name != "wrr"
+            && let Some(w) = &raw.weights
+        {
+            return Err(Problem::at(
+                w.span(),
+                "only the scheduler \"wrr\" has weights: add scheduler = \"wrr\"",
+            ));
+        }
+        let mode = raw.wrr_mode.as_ref().map(wrr_mode).transpose()?;
+        let steering = Steering {
+            scheduler: name.to_owned(),
+            wrr_mode: mode.unwrap_or(WrrMode::WorkConserving),
+            reinject: true,
+        };
+        if let (Err(e), Some(given)) = (steering.make(lane), &raw.scheduler) {
+            return Err(match e {
+                Error::UnknownScheduler { .. } => {
+                    let known = braid_core::sched::SCHEDULERS.iter().map(|(n, _)| *n);
+                    unknown(given, "scheduler", known)
+                }
+                other => Problem::at(given.span(), other.to_string()),
+            });
+        }
+        if let Some(given) = raw.expect.as_ref().filter(|_| lane == Lane::Stream) {
+            return Err(Problem::at(
+                given.span(),
+                "only on the datagram lane the proxy is told what the device expects",
+            ));
+        }
+        let acks = raw.acks.as_ref().map(Spanned::span);
+        let window = raw.send_window.as_ref().map(Spanned::span);
+        if let Some(span) = acks.or(window).filter(|_| lane == Lane::Stream) {
+            return Err(Problem::at(span, "only the datagram lane has this"));
+        }
+        let reinject = raw.reinject.as_ref();
+        if let Some(given) = reinject.filter(|r| *r.get_ref() && lane == Lane::Stream) {
+            return Err(Problem::at(
+                given.span(),
+                "only the datagram lane sends again what blocks the receiver",
+            ));
+        }
+        Ok(Self {
+            lane,
+            reinject: reinject.map_or(lane == Lane::Datagram, |r| *r.get_ref()),
+            resume: raw.resume.as_ref().is_none_or(|r| *r.get_ref()),
+            acks: word(
+                &raw.acks,
+                "way of acknowledgements",
+                Acks::ALL,
+                Acks::as_str,
+            )?,
+            send_window: send_window(raw)?,
+        })
+    }
+}
+
+impl LabEngine for Mpquic {
+    /// Before there is a tunnel, programs and datagrams have no way through.
+    fn refuses(&self, traffic: &Traffic) -> Option<&'static str> {
+        match traffic {
+            Traffic::Command(_) => Some(
+                "a command of yours would have to run in a tunnel over Multipath QUIC, which \
+                 there is not yet: use engine = \"mptcp\", or one of Braid's own kinds of traffic",
+            ),
+            t if t.is_udp() => Some(
+                "UDP would have to run in a tunnel over Multipath QUIC, which there is not yet: \
+                 use transport = \"stream\", or engine = \"tcp\" with the access that the \
+                 datagrams take",
+            ),
+            _ => None,
+        }
+    }
+
+    fn expect(&self, raw: &RawCase, seed: u64) -> Result<Option<Expect>, Problem> {
+        let Some(given) = &raw.expect else {
+            let error = raw.expect_error_db.as_ref().map(Spanned::span);
+            let every = raw.expect_every.as_ref().map(Spanned::span);
+            return match error.or(every) {
+                Some(span) => Err(Problem::at(
+                    span,
+                    "this says how the device looks at what it expects: it needs `expect`",
+                )),
+                None => Ok(None),
+            };
+        };
+        let factor = *given.get_ref();
+        if !(factor > 0.0 && factor <= 100.0) {
+            let what = "expected a factor above 0, and of at most 100";
+            return Err(Problem::at(given.span(), what));
+        }
+        let error_db = raw.expect_error_db.as_ref().map_or(0.0, |e| *e.get_ref());
+        let every = raw.expect_every.as_ref();
+        if let Some(given) = every.filter(|e| e.get_ref().0 < LEAST_LOOK) {
+            let what = format!("expected {LEAST_LOOK:?} or more");
+            return Err(Problem::at(given.span(), what));
+        }
+        match &raw.expect_error_db {
+            Some(error) if !(0.0..=20.0).contains(&error_db) => {
+                Err(Problem::at(error.span(), "expected 0 to 20 dB"))
+            }
+            _ => Ok(Some(Expect {
+                factor,
+                error_db,
+                seed,
+                every: every.map(|e| e.get_ref().0),
+            })),
+        }
+    }
+
+    fn default_scheduler(&self) -> Option<&'static str> {
+        Some("minrtt")
+    }
+
+    fn default_cc(&self) -> Option<&'static str> {
+        Some(CC)
+    }
+
+    fn lane(&self) -> Option<Lane> {
+        Some(self.lane)
+    }
+
+    fn in_kernel(&self) -> bool {
+        false
+    }
+
+    fn forwarded(&self) -> Option<SocketAddr> {
+        Some(FORWARDED)
+    }
+
+    fn orders_at_both_ends(&self) -> bool {
+        true
+    }
+
+    fn section(&self, case: &Case, service: IpAddr, dir: &Path) -> anyhow::Result<Option<Section>> {
+        let keys = keys(dir)?;
+        let of = |role| self.of_role(&keys, case, service, role);
+        Ok(Some(Section {
+            name: "mpquic",
+            device: of(Role::Device),
+            proxy: of(Role::Proxy),
+        }))
+    }
+
+    fn transport(&self) -> overhead::Transport {
+        match self.lane {
+            Lane::Stream => overhead::Transport::MpquicStream,
+            Lane::Datagram => overhead::Transport::MpquicDatagram,
+        }
+    }
+
+    #[cfg(feature = "report")]
+    fn single<'a>(&'a self, accesses: &'a [AccessSetup]) -> Option<&'a str> {
+        match accesses {
+            [only] => Some(&only.name),
+            _ => None,
+        }
+    }
+}
+
+impl Mpquic {
+    /// `[mpquic]` of an end.
+    fn of_role(&self, keys: &Keys, case: &Case, service: IpAddr, role: Role) -> Value {
+        let (own, other) = match role {
+            Role::Device => (&keys.device, &keys.proxy),
+            Role::Proxy => (&keys.proxy, &keys.device),
+        };
+        let mut all = json!({
+            "certificate": own.0,
+            "key": own.1,
+            "pins": [other.2.to_string()],
+            "cc": case.cc.as_deref().unwrap_or(CC),
+            "resume": self.resume,
+            "lane": self.lane,
+            "reinject": self.reinject,
+            "acks": self.acks,
+            "send_window": self.send_window,
+        });
+        match role {
+            Role::Device => {
+                let to = SocketAddr::new(service, PORT);
+                all["forward"] = json!([{ "listen": FORWARDED, "to": to }]);
+            }
+            Role::Proxy => all["allow"] = json!([service.to_string()]),
+        }
+        all
+    }
+}
+
+/// One of the words that there are.
+fn word<T: Copy + Default, const N: usize>(
+    given: &Option<Spanned<String>>,
+    what: &str,
+    all: [T; N],
+    as_str: impl Fn(T) -> &'static str,
+) -> Result<T, Problem> {
+    let Some(given) = given else {
+        return Ok(T::default());
+    };
+    let found = all.into_iter().find(|t| as_str(*t) == given.get_ref());
+    found.ok_or_else(|| unknown(given, what, all.map(as_str)))
+}
+
+fn send_window(raw: &RawCase) -> Result<Option<u64>, Problem> {
+    match &raw.send_window {
+        Some(given) if given.get_ref().0.0 < Options::LEAST_SEND_WINDOW => {
+            let what = format!("expected {} B or more", Options::LEAST_SEND_WINDOW);
+            Err(Problem::at(given.span(), what))
+        }
+        given => Ok(given.as_ref().map(|w| w.get_ref().0.0)),
+    }
+}
+
+/// Keys of both ends, made for this run.
+pub(super) struct Keys {
+    proxy: (PathBuf, PathBuf, Pin),
+    device: (PathBuf, PathBuf, Pin),
+}
+
+/// Makes them in `dir`.
+fn keys(dir: &Path) -> anyhow::Result<Keys> {
+    let make = |end: &str| -> anyhow::Result<_> {
+        let files = (
+            dir.join(format!("{end}.crt")),
+            dir.join(format!("{end}.key")),
+        );
+        // Those of the case before.
+        let _ = std::fs::remove_file(&files.0);
+        let _ = std::fs::remove_file(&files.1);
+        let pin = Identity::create("braid", &files.0, &files.1)?.pin();
+        Ok((files.0, files.1, pin))
+    };
+    Ok(Keys {
+        proxy: make("proxy")?,
+        device: make("device")?,
+    })
+}
