@@ -36,7 +36,7 @@ fn error(expect: &Expect, label: &str) -> f64 {
 }
 
 /// As a daemon is told of it at its start.
-pub(crate) fn at_the_start(case: &Case, access: &str) -> Option<Value> {
+pub(super) fn at_the_start(case: &Case, access: &str) -> Option<Value> {
     let expected = of(case, access, Duration::ZERO).filter(|e| !e.is_unknown())?;
     let mut out = json!({});
     for (way, rate) in [("down", expected.down), ("up", expected.up)] {

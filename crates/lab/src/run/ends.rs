@@ -2,7 +2,6 @@
 //! through their control sockets.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -13,16 +12,14 @@ use braid_core::api::{
 };
 use braid_mptcp::weights;
 use indexmap::IndexMap as Map;
-use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::Context;
 use super::DEVICE;
 use super::child::{Lines, epitaph, log_sink, wait_ready, write_json};
-use crate::engine::expected;
-use crate::scenario::{self, Action, Case, Direction, PathManager};
+use crate::engine::config::{Config, Configs};
+use crate::scenario::{Case, Direction};
 use braid_netns::error::LabError;
-use braid_netns::{Access, Child, Device, Namespace, Spawn, Topology};
+use braid_netns::{Child, Namespace, Spawn, Topology};
 
 /// Schedulers that go by an order of the accesses.
 const BY_ORDER: [&str; 2] = ["active-standby", "priority-based"];
@@ -31,21 +28,6 @@ struct End {
     /// Its drop ends the process.
     child: Child,
     client: Client,
-}
-
-/// Configuration of a daemon.
-#[derive(Serialize)]
-struct Config {
-    engine: &'static str,
-    proxy: IpAddr,
-    manager: Value,
-    buffers: Value,
-    scheduler: Value,
-    /// Section of the engine's own.
-    #[serde(flatten)]
-    own: Map<&'static str, Value>,
-    /// In the order of preference.
-    access: Map<String, Value>,
 }
 
 /// Both ends.
@@ -76,101 +58,20 @@ impl Ends {
         let device = topology
             .device(DEVICE)
             .ok_or_else(|| anyhow::anyhow!("the topology lacks its device"))?;
-        let backup = |name: &str| case.accesses.iter().any(|s| s.name == name && s.backup);
-        let at_device: Map<_, _> = device
-            .accesses
-            .iter()
-            .map(|a| {
-                // Of one that moves, whatever address it has.
-                let address = (!moves(case, &a.name)).then_some(a.device.addr);
-                let mut told = at_the_device(a, address, backup(&a.name));
-                if let Some(expected) = expected::at_the_start(case, &a.name) {
-                    told["expected"] = expected;
-                }
-                (a.name.clone(), told)
-            })
-            .collect();
-        let at_proxy: Map<_, _> = device
-            .accesses
-            .iter()
-            .map(|a| {
-                let first = a.device.addr;
-                let network = ipnet::IpNet::new(first, a.prefix_len).map(|n| n.trunc());
-                let of = match network {
-                    Ok(all) if moves(case, &a.name) => all.to_string(),
-                    _ => first.to_string(),
-                };
-                (a.name.clone(), json!({ "kind": a.kind, "address": of }))
-            })
-            .collect();
-        // What the namespaces have been given.
-        let buffers = json!({
-            "tcp_rmem": case.receive_buffers(),
-            "tcp_wmem": case.tcp_wmem,
-            "short_queues": case.short_queues,
-        });
-        let engine = case.engine.as_str();
-        let others = others(case, topology, &buffers);
-        let in_kernel = case.engine.get().in_kernel();
-        let section = case
-            .engine
-            .get()
-            .section(case, topology.service, context.run.dir())?;
-        let (own_device, own_proxy) = match section {
-            Some(s) => (
-                Map::from([(s.name, s.device)]),
-                Map::from([(s.name, s.proxy)]),
-            ),
-            None => (Map::new(), Map::new()),
-        };
-        let at_the_proxy = match others.is_empty() || !in_kernel {
-            true => engine,
-            false => "mptcp",
-        };
-        let proxy = Config {
-            engine: at_the_proxy,
-            own: own_proxy,
-            proxy: topology.service,
-            manager: json!({}),
-            buffers: buffers.clone(),
-            scheduler: not_pinned(),
-            access: at_proxy,
-        };
-        // A connection cannot return to the access it began on with a full mesh
-        // (see docs/mptcp.md); with one proxy address both give the same subflows.
-        let mesh = match case.path_manager {
-            PathManager::Kernel => "full",
-            PathManager::Notified | PathManager::Braid => "pairs",
-        };
-        let recover = case.path_manager == PathManager::Braid;
-        let cpe = Config {
-            engine,
-            own: own_device,
-            proxy: topology.service,
-            manager: json!({ "recover": recover, "mesh": mesh }),
-            buffers: buffers.clone(),
-            scheduler: not_pinned(),
-            access: at_device,
-        };
+        let engine = case.engine.get();
+        let section = engine.section(case, topology.service, context.run.dir())?;
+        let configs = Configs::new(case, topology, device, section);
         // The proxy first: it has to allow what the device will join.
         let mut started = Vec::new();
-        if !in_kernel && !others.is_empty() {
-            // For the bystanders; their accesses need no names there.
-            let config = Config {
-                engine: "mptcp",
-                own: Map::new(),
-                proxy: topology.service,
-                manager: json!({}),
-                buffers: buffers.clone(),
-                scheduler: not_pinned(),
-                access: Map::new(),
-            };
+        if let Some(config) = &configs.proxy_of_others {
             let at = &topology.proxy;
-            started.push(start(context, Role::Proxy, "mptcp-proxy", at, &config).await?);
+            started.push(start(context, Role::Proxy, "mptcp-proxy", at, config).await?);
         }
-        let proxy = start(context, Role::Proxy, "proxy", &topology.proxy, &proxy).await?;
-        let device = start(context, Role::Device, DEVICE, &device.namespace, &cpe).await?;
-        for (other, config) in others {
+        let at = &topology.proxy;
+        let proxy = start(context, Role::Proxy, "proxy", at, &configs.proxy).await?;
+        let at = &device.namespace;
+        let device = start(context, Role::Device, DEVICE, at, &configs.device).await?;
+        for (other, config) in configs.others {
             let at = &other.namespace;
             started.push(start(context, Role::Device, &other.name, at, &config).await?);
         }
@@ -179,14 +80,14 @@ impl Ends {
             device,
             proxy,
             accesses,
-            left_out_by_device: case.engine.get().has_subflows() && !weights::known_to_kernel(),
+            left_out_by_device: engine.has_subflows() && !weights::known_to_kernel(),
             others: started,
         };
         let by_order = case
             .scheduler
             .as_deref()
             .is_some_and(|s| BY_ORDER.contains(&s));
-        if by_order && case.engine.get().orders_at_both_ends() {
+        if by_order && engine.orders_at_both_ends() {
             ends.order(case, true).await?;
         }
         if context.controls.orders(case) {
@@ -348,49 +249,6 @@ fn notes_on_left_out(accesses: Vec<AccessStatus>) -> Vec<String> {
     reasons.into_iter().map(note).collect()
 }
 
-/// The bystanders that use MPTCP, with what their ends are told.
-fn others<'a>(case: &Case, topology: &'a Topology, buffers: &Value) -> Vec<(&'a Device, Config)> {
-    let users = case.bystanders.iter().filter(|b| b.mptcp);
-    let names = users.flat_map(|b| b.devices());
-    let devices = names.filter_map(|n| topology.device(&n));
-    let config = |d: &Device| {
-        let accesses: Map<_, _> = d
-            .accesses
-            .iter()
-            .map(|a| (a.name.clone(), at_the_device(a, Some(a.device.addr), false)))
-            .collect();
-        Config {
-            engine: "mptcp",
-            own: Map::new(),
-            proxy: topology.service,
-            manager: json!({ "recover": false, "mesh": "full" }),
-            buffers: buffers.clone(),
-            scheduler: not_pinned(),
-            access: accesses,
-        }
-    };
-    devices.map(|d| (d, config(d))).collect()
-}
-
-/// Whether an access gets further addresses.
-fn moves(case: &Case, access: &str) -> bool {
-    let to_others = |e: &&scenario::Event| matches!(e.action, Action::Address(_));
-    (case.events.iter().filter(to_others)).any(|e| e.access == access)
-}
-
-/// Scheduler section that pins no weights: what a run sets ends with it, however it ends.
-fn not_pinned() -> Value {
-    json!({ "pin": false })
-}
-
-/// An access as its device's daemon is told of it.
-fn at_the_device(a: &Access, address: Option<IpAddr>, backup: bool) -> Value {
-    json!({
-        "kind": a.kind, "interface": a.device.name,
-        "address": address, "backup": backup,
-    })
-}
-
 async fn start(
     context: &Context<'_>,
     role: Role,
@@ -431,6 +289,8 @@ async fn start(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn access(name: &str, state: &str, why: &str) -> AccessStatus {
