@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use braid_control::{Client, segment};
 use braid_core::Rate;
-use braid_core::api::{AccessChange, Expected, Priorities, SchedulerChange, Weights, WrrMode};
+use braid_core::api::{AccessChange, Expected, Priorities, SchedulerChange, Weights};
+use braid_core::sched::WrrMode;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 

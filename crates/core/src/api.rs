@@ -29,7 +29,7 @@ mod tests;
 
 pub use access::{AccessAddress, AccessChange, AccessState, AccessStatus, Expected, Ignored};
 pub use event::{Event, EventKind, Events, SubflowEvent};
-pub use scheduler::{Acks, Lane, SchedulerChange, WrrMode};
+pub use scheduler::{Acks, Lane, SchedulerChange};
 
 /// Engine that an end runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

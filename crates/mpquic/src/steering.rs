@@ -1,7 +1,7 @@
 //! How a connection shares its sending among its paths.
 
-use braid_core::api::WrrMode;
 pub use braid_core::api::{Acks, Lane};
+use braid_core::sched::WrrMode;
 use braid_core::sched::{SCHEDULERS, Scheduler, by_name};
 
 use crate::Error;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::pin::Pin as Pinned;
 use std::time::{Duration, Instant};
 
-use braid_core::api::WrrMode;
+use braid_core::sched::WrrMode;
 use braid_mpquic::tls::{self, Devices, Identity, Pin, Trust};
 use braid_mpquic::{Access, Device, Error, Lane, Options, Proxy, Session};
 use braid_netns::world::{self, SERVICE, World};

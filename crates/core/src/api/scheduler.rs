@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sched::WrrMode;
+
 /// `PUT /v1/scheduler`: how this end shares its sending among the accesses. It
 /// counts for connections that begin afterwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,28 +25,6 @@ pub struct SchedulerChange {
     /// Whether the windows of those are halved (penalisation); counts at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub penalise: Option<bool>,
-}
-
-/// Mode of a round-robin scheduler: what it does when the window of the path whose turn it
-/// is has no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WrrMode {
-    /// Waits: the shares are exact, and the slowest path, for its weight, limits
-    /// the rest (MPTCP v0.96: `cwnd_limited` N).
-    Strict,
-    /// Passes it over: every window is filled (MPTCP v0.96: `cwnd_limited` Y).
-    WorkConserving,
-}
-
-impl WrrMode {
-    /// The word that scenarios and the API use.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Strict => "strict",
-            Self::WorkConserving => "work-conserving",
-        }
-    }
 }
 
 /// Where acknowledgements of Multipath QUIC's datagram lane leave.

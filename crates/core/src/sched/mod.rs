@@ -16,6 +16,7 @@ mod burst;
 mod ecf;
 mod lost;
 mod minrtt;
+mod mode;
 mod priority_based;
 mod redundant;
 mod round;
@@ -34,6 +35,7 @@ pub use blest::Blest;
 pub use burst::{MOST_BURST, burst};
 pub use ecf::Ecf;
 pub use minrtt::MinRtt;
+pub use mode::WrrMode;
 pub use priority_based::PriorityBased;
 pub use redundant::Redundant;
 pub use rr::RoundRobin;
@@ -42,7 +44,6 @@ pub use view::{Flow, PathView};
 pub use wrr::WeightedRoundRobin;
 
 use crate::Time;
-use crate::api::WrrMode;
 
 /// More paths than this are not scheduled: [`Paths`] is a set of so many.
 pub const MOST_PATHS: usize = 64;

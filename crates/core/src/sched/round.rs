@@ -6,8 +6,8 @@
 //! of their share, the one whose next quantum is due first is next. No path is
 //! ever more than a quantum ahead of its share of what has been sent, nor behind.
 
+use super::WrrMode;
 use super::{Decision, PathView, Paths, Until};
-use crate::api::WrrMode;
 
 /// Account of one path: what it has been given since the shares changed last.
 #[derive(Clone, Copy, Debug, PartialEq)]

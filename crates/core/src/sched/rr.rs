@@ -1,9 +1,9 @@
 //! Round robin: as [`wrr`](super::WeightedRoundRobin) with weights that are alike.
 
+use super::WrrMode;
 use super::round::Round;
 use super::{Decision, Flow, PathView, Paths, Scheduler};
 use crate::Time;
-use crate::api::WrrMode;
 
 /// Round robin.
 #[derive(Clone, Debug)]

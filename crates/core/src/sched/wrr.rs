@@ -5,10 +5,10 @@
 //! is slowest for its weight sets the pace. Work-conserving, a path without room is
 //! passed over: every window is filled and the ratio is only aimed at.
 
+use super::WrrMode;
 use super::round::Round;
 use super::{Decision, Flow, PathView, Paths, Scheduler};
 use crate::Time;
-use crate::api::WrrMode;
 
 /// Weighted round robin.
 #[derive(Clone, Debug)]

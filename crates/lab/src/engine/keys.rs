@@ -1,6 +1,6 @@
 //! Keys of a case that several engines read or refuse.
 
-use braid_core::api::WrrMode;
+use braid_core::sched::WrrMode;
 use serde_spanned::Spanned;
 
 use crate::scenario::raw::RawCase;

@@ -23,7 +23,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use braid_core::api::WrrMode;
+use braid_core::sched::WrrMode;
 use braid_core::{AccessKind, Rate};
 use braid_mptcp::buffers;
 use braid_radio::model::wifi::WifiSpec;

@@ -1,6 +1,6 @@
 //! Paths that an end asks the other to leave.
 
-use braid_core::api::WrrMode;
+use braid_core::sched::WrrMode;
 
 use super::app::App;
 use super::script::What;

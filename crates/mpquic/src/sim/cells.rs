@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use braid_core::Rate;
-use braid_core::api::WrrMode;
+use braid_core::sched::WrrMode;
 use braid_radio::model::RateSpec;
 
 use super::app::App;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use braid_core::api::WrrMode;
+use braid_core::sched::WrrMode;
 
 use super::app::App;
 use super::shares::{link, options};

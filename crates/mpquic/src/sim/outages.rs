@@ -1,7 +1,7 @@
 //! Interruptions that the application notices when an access is lost.
 
 use braid_core::Time;
-use braid_core::api::WrrMode;
+use braid_core::sched::WrrMode;
 
 use super::app::App;
 use super::script::What;

@@ -1,7 +1,7 @@
 //! Content and length of packets.
 
 use braid_core::Time;
-use braid_core::api::WrrMode;
+use braid_core::sched::WrrMode;
 
 use super::app::App;
 use super::draws::Draws;

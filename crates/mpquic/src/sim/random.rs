@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use braid_core::api::WrrMode;
 use braid_core::sched::SCHEDULERS;
+use braid_core::sched::WrrMode;
 use braid_core::{Rate, Time};
 use braid_radio::model::{DelaySpec, JitterSpec, LinkSpec, LossSpec, QueueSpec, RateSpec};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use braid_core::Time;
-use braid_core::api::WrrMode;
+use braid_core::sched::WrrMode;
 
 use super::app::App;
 use super::shares::{link, options};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use braid_core::Time;
-use braid_core::api::WrrMode;
+use braid_core::sched::WrrMode;
 
 use super::draws::Draws;
 use super::service::Service;

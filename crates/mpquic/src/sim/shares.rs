@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use braid_core::api::WrrMode;
+use braid_core::sched::WrrMode;
 use braid_core::{Rate, Time};
 use braid_radio::model::{DelaySpec, LinkSpec, QueueSpec, RateSpec};
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use braid_core::Time;
-use braid_core::api::WrrMode;
+use braid_core::sched::WrrMode;
 use braid_radio::model::{JitterSpec, LossSpec};
 
 use super::draws::Draws;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use braid_core::Rate;
-use braid_core::api::WrrMode;
+use braid_core::sched::WrrMode;
 use braid_lab::scenario::{
     Action, Bulk, Case, Diagnostic, Engine, Overrides, Scenario, Tcp, Traffic, shipped,
 };
