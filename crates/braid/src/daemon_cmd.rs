@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use braid_core::api::Role;
+use braid_api::Role;
 use braid_daemon as daemon;
 use clap::{Args, Subcommand};
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use braid_control::Error;
+use braid_api::client::Error;
 use braid_netns::error::LabError;
 
 /// Between what is missing and what enables it, in the words of an end.

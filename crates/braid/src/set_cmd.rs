@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use braid_control::{Client, segment};
+use braid_api::client::{Client, segment};
+use braid_api::{AccessChange, Expected, Priorities, SchedulerChange, Weights};
 use braid_core::Rate;
-use braid_core::api::{AccessChange, Expected, Priorities, SchedulerChange, Weights};
 use braid_core::sched::WrrMode;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use crate::runtime::runtime;
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// Control socket of the daemon
-    #[arg(long, value_name = "PATH", global = true, default_value = braid_control::DEFAULT_SOCKET)]
+    #[arg(long, value_name = "PATH", global = true, default_value = braid_api::DEFAULT_SOCKET)]
     control: PathBuf,
     #[command(subcommand)]
     what: What,

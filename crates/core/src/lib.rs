@@ -4,7 +4,6 @@
 //! the same code runs in tests, in the emulator and in production.
 
 pub mod access;
-pub mod api;
 pub mod cc;
 pub mod overhead;
 pub mod rate;

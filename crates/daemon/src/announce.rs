@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_core::api::{Engine as Kind, Role};
+use braid_api::{Engine as Kind, Role};
 use braid_mptcp::diag::Diag;
 use braid_mptcp::pm::{Endpoint, EndpointFlags, PathManager};
 

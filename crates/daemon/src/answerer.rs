@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use braid_api::{Engine, Role};
 use braid_core::Time;
-use braid_core::api::{Engine, Role};
 use braid_mptcp::diag::{Diag, TcpSocket};
 use braid_mptcp::manage::packet_size::{self, SizeProbe};
 use braid_mptcp::manage::probe::{Kind, Limiter, Probe};

@@ -8,8 +8,8 @@ mod tests;
 use std::net::IpAddr;
 use std::path::Path;
 
+use braid_api::{Engine, Expected, Role, SchedulerChange};
 use braid_core::AccessKind;
-use braid_core::api::{Engine, Expected, Role, SchedulerChange};
 use braid_mptcp::buffers::{self, Sizes};
 use braid_mptcp::manage::plan::{AccessSpec, Mesh, Settings};
 use braid_mptcp::manage::{Pattern, probe};

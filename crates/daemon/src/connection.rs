@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use braid_core::api::{Role, Weights};
+use braid_api::{Role, Weights};
 use braid_mptcp::diag::TcpSocket;
 use braid_mptcp::support;
 use ipnet::IpNet;

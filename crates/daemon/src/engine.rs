@@ -7,7 +7,7 @@ mod schedule;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use braid_core::api::{Engine as Kind, PathLimits, Role};
+use braid_api::{Engine as Kind, PathLimits, Role};
 use braid_mptcp::buffers;
 use braid_mptcp::pm::{Limits, PathManager};
 use braid_mptcp::support::{self, Support};

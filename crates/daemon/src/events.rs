@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use braid_core::api::EventKind;
+use braid_api::EventKind;
 use braid_mptcp::manage::View;
 
 /// Interfaces that came up or went down and addresses that came or went, each

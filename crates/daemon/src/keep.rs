@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use braid_core::api::{Role, SchedulerChange};
+use braid_api::{Role, SchedulerChange};
 use braid_mptcp::support::{self, Support};
 use nix::libc;
 use serde::{Deserialize, Serialize};

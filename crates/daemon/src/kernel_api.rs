@@ -1,6 +1,6 @@
 //! The control API of the engines that are the kernel's.
 
-use braid_core::api::{
+use braid_api::{
     AccessChange, AccessStatus, Connections, Counters, Events, Priorities, SchedulerChange, Status,
     Weights,
 };

@@ -45,7 +45,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use braid_core::api::{Engine as Kind, Role};
+use braid_api::{Engine as Kind, Role};
 use braid_link::RouteEvents;
 use braid_mptcp::events::AsyncEvents;
 use thiserror::Error;

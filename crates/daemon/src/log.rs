@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use braid_core::api::{Event, EventKind, Events};
+use braid_api::{Event, EventKind, Events};
 
 /// How many are remembered.
 const KEPT: usize = 4096;

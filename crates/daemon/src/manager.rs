@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use braid_api::{AccessState, Engine as Kind, EventKind, Role};
 use braid_core::Time;
-use braid_core::api::{AccessState, Engine as Kind, EventKind, Role};
 use braid_link::Hosts;
 use braid_mptcp::diag::TcpSocket;
 use braid_mptcp::manage::demand::Demand;

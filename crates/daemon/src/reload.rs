@@ -1,6 +1,6 @@
 //! The file is read again, on SIGHUP.
 
-use braid_core::api::EventKind;
+use braid_api::EventKind;
 
 use super::DaemonError;
 use super::manager::Manager;

@@ -1,4 +1,4 @@
-//! The control API: HTTP/JSON on a Unix socket (types: [`braid_core::api`]).
+//! The control API: HTTP/JSON on a Unix socket (types: [`braid_api`]).
 
 use std::fs::DirBuilder;
 use std::io;
@@ -14,7 +14,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use axum::{Json, Router};
-use braid_core::api::{
+use braid_api::{
     AccessChange, AccessStatus, ApiError, Connections, Counters, Events, Priorities,
     SchedulerChange, Status, Weights,
 };
@@ -41,7 +41,7 @@ pub(super) fn listen(path: &Path) -> Result<UnixListener, DaemonError> {
         // Not there, or not a socket: binding tells.
         Err(_) => {}
     }
-    if path == Path::new(braid_control::DEFAULT_SOCKET)
+    if path == Path::new(braid_api::DEFAULT_SOCKET)
         && let Some(folder) = path.parent()
     {
         // As the units have it made; what keeps it from being there, binding tells.

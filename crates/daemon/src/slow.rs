@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_core::api::EventKind;
+use braid_api::EventKind;
 use braid_mptcp::buffers;
 use braid_mptcp::manage::slow::Path;
 

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use braid_core::Time;
-use braid_core::api::{
+use braid_api::{
     AccessChange, AccessStatus, Connections, Counters, EventKind, Events, Priorities, Role,
     SubflowEvent,
 };
+use braid_core::Time;
 use braid_mptcp::diag::{self, Diag};
 use braid_mptcp::events::{Event as KernelEvent, EventKind as KernelKind};
 use braid_mptcp::manage::slow::Slowness;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use braid_core::api::{AccessAddress, AccessState, AccessStatus, Ignored, Role, Status};
+use braid_api::{AccessAddress, AccessState, AccessStatus, Ignored, Role, Status};
 use braid_mptcp::diag::TcpSocket;
 use braid_mptcp::support::Support;
 

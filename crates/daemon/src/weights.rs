@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use braid_core::api::{Role, SchedulerChange, Weights};
+use braid_api::{Role, SchedulerChange, Weights};
 use braid_mptcp::weights::{self, Rule};
 use ipnet::IpNet;
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use braid_core::api::Expected;
+use braid_api::Expected;
 use ipnet::IpNet;
 
 use crate::Error;

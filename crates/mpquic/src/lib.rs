@@ -24,7 +24,7 @@ pub mod tls;
 mod transport;
 
 pub use access::{Access, AccessChange};
-pub use braid_core::api::Expected;
+pub use braid_api::Expected;
 pub use connection::{Connection, Event, Outgoing, PathInfo};
 pub use dial::{Dial, Target};
 pub use error::Error;

@@ -1,6 +1,6 @@
 //! How a connection shares its sending among its paths.
 
-pub use braid_core::api::{Acks, Lane};
+pub use braid_api::{Acks, Lane};
 use braid_core::sched::WrrMode;
 use braid_core::sched::{SCHEDULERS, Scheduler, by_name};
 

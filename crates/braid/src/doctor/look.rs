@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 
-use braid_control::Client;
+use braid_api::client::Client;
 use braid_mptcp::buffers::to_receive;
 use braid_mptcp::support::{Support, sysctl};
 use braid_mptcp::{capabilities, cgroup};
@@ -187,7 +187,7 @@ async fn ask(control: &Path) -> (Daemon, Vec<String>) {
                 .filter_map(|a| Some((a.name, a.note?)));
             (Daemon::Serves(count, noted.collect()), names)
         }
-        Err(braid_control::Error::Unreachable { source, .. })
+        Err(braid_api::client::Error::Unreachable { source, .. })
             if source.kind() != std::io::ErrorKind::PermissionDenied =>
         {
             (Daemon::NotRunning, vec![])

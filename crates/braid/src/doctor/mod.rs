@@ -27,7 +27,7 @@ pub struct DoctorArgs {
     #[arg(long)]
     json: bool,
     /// Control socket of the daemon
-    #[arg(long, value_name = "PATH", default_value = braid_control::DEFAULT_SOCKET)]
+    #[arg(long, value_name = "PATH", default_value = braid_api::DEFAULT_SOCKET)]
     control: PathBuf,
 }
 

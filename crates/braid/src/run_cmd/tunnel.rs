@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::Result;
-use braid_control::Client;
-use braid_core::api::Engine;
+use braid_api::Engine;
+use braid_api::client::Client;
 use braid_netns::error::LabError;
 use serde::Deserialize;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use braid_core::api::{Connection, Connections};
+use braid_api::{Connection, Connections};
 use serde::Serialize;
 
 use super::show::{list, or_dash};

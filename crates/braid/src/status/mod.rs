@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use braid_control::Client;
-use braid_core::api::Connections;
+use braid_api::Connections;
+use braid_api::client::Client;
 use braid_netns::error::LabError;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -26,7 +26,7 @@ use show::Shown;
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     /// Control socket of the daemon
-    #[arg(long, value_name = "PATH", default_value = braid_control::DEFAULT_SOCKET)]
+    #[arg(long, value_name = "PATH", default_value = braid_api::DEFAULT_SOCKET)]
     control: PathBuf,
     /// Show it anew every second, until interrupted
     #[arg(long)]

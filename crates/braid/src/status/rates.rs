@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use braid_core::api::{Connections, Subflow};
+use braid_api::{Connections, Subflow};
 use serde::Serialize;
 
 /// How an access fares.
@@ -89,7 +89,7 @@ fn bytes(s: &Subflow) -> Bytes {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use braid_core::api::Connection;
+    use braid_api::Connection;
     use proptest::prelude::*;
 
     /// A reading at `t` seconds of subflows: access, local port, sent, sent again,

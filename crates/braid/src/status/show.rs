@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use braid_core::api::Connections;
+use braid_api::Connections;
 use serde::Serialize;
 
 use super::listed::{self, Listed, listed};
@@ -69,7 +69,7 @@ impl Shown {
         let fares = fares(before, now);
         let all = &now.connections;
         let mptcp = |fallback| {
-            let is = |c: &&braid_core::api::Connection| c.token.is_some() && c.fallback == fallback;
+            let is = |c: &&braid_api::Connection| c.token.is_some() && c.fallback == fallback;
             all.iter().filter(is).count()
         };
         let left_behind = all

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{PROXY, Traffic, runs_on};
-use braid_core::api::Connections;
+use braid_api::Connections;
 use braid_mptcp::pm::{Endpoint, EndpointFlags, PathManager};
 use braid_netns::world::{SERVICE, SERVICE6, World, device4, eventually};
 use nix::sys::signal::Signal;

@@ -1,7 +1,7 @@
 //! An engine end on each side of two accesses, spoken to over its control socket.
 
 use crate::support::end::{ACCESSES, End};
-use braid_core::api::{
+use braid_api::{
     Connections, Counters, Engine, Event, EventKind, Events, PathLimits, Role, SchedulerChange,
     Status, Weights,
 };

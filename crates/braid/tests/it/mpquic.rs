@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::quic::configs;
-use braid_core::api::{AccessState, AccessStatus, Connections, Events, Role, Status, Weights};
+use braid_api::{AccessState, AccessStatus, Connections, Events, Role, Status, Weights};
 use braid_daemon::{DaemonError, run_until};
 use braid_mpquic::tls::Identity;
 use braid_netns::world::{Ns, SERVICE, World, eventually, fetch};

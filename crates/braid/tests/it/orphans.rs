@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::daemon::Daemon;
 use crate::support::pins::{default, place, registered};
-use braid_core::api::Status;
+use braid_api::Status;
 use braid_mptcp::bpf::{self, Pins};
 use braid_netns::world::{Ns, World, eventually};
 use nix::sys::signal::Signal;

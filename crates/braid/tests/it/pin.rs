@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::support::daemon::Daemon;
 use crate::support::pins::{BEFORE, place, registered, version};
 use crate::support::traffic::{PROXY, Traffic};
-use braid_core::api::{Connections, SchedulerChange, Status, Weights};
+use braid_api::{Connections, SchedulerChange, Status, Weights};
 use braid_core::sched::WrrMode;
 use braid_mptcp::bpf::Pins;
 use braid_mptcp::support;
@@ -102,7 +102,7 @@ impl Drop for Bench {
 }
 
 fn weights(status: &Status) -> BTreeMap<String, f64> {
-    let of = |a: &braid_core::api::AccessStatus| Some((a.name.clone(), a.weight?));
+    let of = |a: &braid_api::AccessStatus| Some((a.name.clone(), a.weight?));
     status.accesses.iter().filter_map(of).collect()
 }
 

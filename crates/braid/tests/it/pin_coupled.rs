@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::daemon::Daemon;
 use crate::support::pins::{BEFORE, place, registered, version};
 use crate::support::traffic::{DEVICE, PROXY, Traffic, runs_on};
-use braid_core::api::Status;
+use braid_api::Status;
 use braid_mptcp::bpf::Pins;
 use braid_netns::world::{World, device4, eventually, service};
 use nix::sys::signal::Signal;

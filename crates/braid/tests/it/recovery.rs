@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{
-    DEVICE, PROXY, Traffic, addresses, endpoints, is_over, runs_on, subflows,
-};
-use braid_core::api::{AccessState, EventKind, Status};
+use braid_api::{AccessState, EventKind, Status};
 use braid_mptcp::buffers;
 use braid_mptcp::pm::Endpoint;
 use braid_mptcp::{socket, support};
@@ -42,7 +40,7 @@ fn a_link_that_went_is_used_again_when_it_is_back() {
         traffic.goes_on();
         assert_eq!(w.device.run(|| support::sysctl(buffers::RECEIVE)), buffers);
     }
-    let down = |e: &braid_core::api::Event| {
+    let down = |e: &braid_api::Event| {
         e.what
             == EventKind::LinkDown {
                 interface: "d1".into(),
@@ -266,7 +264,7 @@ fn a_subflow_that_was_reset_is_opened_again() {
         return;
     }
     eventually("a second join on wifi", || {
-        let all: braid_core::api::Events = device.get("/v1/events");
+        let all: braid_api::Events = device.get("/v1/events");
         let joined = all.events.iter().filter(|e| {
             matches!(e.what, EventKind::SubflowEstablished(_))
                 && e.access.as_deref() == Some("wifi")

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::bonds;
-use braid_core::api::{AccessState, Status};
+use braid_api::{AccessState, Status};
 use braid_mptcp::diag::Diag;
 use braid_netns::world::home::{asked, ip};
 use braid_netns::world::{Ns, eventually, wire};

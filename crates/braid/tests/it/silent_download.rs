@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{DEVICE, runs_on};
-use braid_core::api::AccessState;
+use braid_api::AccessState;
 use braid_mptcp::socket;
 use braid_netns::world::{World, device4, fetch, service};
 use tempfile::TempDir;

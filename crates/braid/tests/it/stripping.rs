@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{DEVICE, PROXY, Traffic, addresses, runs_on};
-use braid_core::api::{AccessState, EventKind, Status};
+use braid_api::{AccessState, EventKind, Status};
 use braid_mptcp::manage::probe;
 use braid_mptcp::socket;
 use braid_netns::world::middlebox::Segment;

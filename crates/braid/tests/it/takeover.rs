@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{DEVICE, PROXY, Traffic, addresses, endpoints, is_over, runs_on};
-use braid_core::api::{AccessState, EventKind, Status};
+use braid_api::{AccessState, EventKind, Status};
 use braid_mptcp::manage::probe::{self, Kind, Probe};
 use braid_mptcp::pm::{Endpoint, EndpointFlags, PathManager};
 use braid_mptcp::{buffers, support};
@@ -255,7 +255,7 @@ fn a_configuration_is_read_again_and_a_bad_one_changes_nothing() {
     runs_on(&device, &[device4(1), device4(2)]);
     let configured = |n: usize| {
         eventually("the file is read", || {
-            let all: braid_core::api::Events = device.get("/v1/events");
+            let all: braid_api::Events = device.get("/v1/events");
             let mut read = all.events.into_iter().filter_map(|e| match e.what {
                 EventKind::Configured { error } => Some(error),
                 _ => None,

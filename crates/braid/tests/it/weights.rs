@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{DEVICE, endpoints};
-use braid_core::api::{AccessState, Weights};
+use braid_api::{AccessState, Weights};
 use braid_mptcp::pm::EndpointFlags;
 use braid_netns::world::{World, device4};
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use braid_core::api::{Role, SchedulerChange};
+use braid_api::{Role, SchedulerChange};
 use braid_core::sched::WrrMode;
 use braid_mpquic::tls::Pin;
 use braid_mpquic::{Acks, Lane, Options, Steering, congestion};

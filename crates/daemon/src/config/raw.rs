@@ -5,8 +5,8 @@ mod problem;
 
 use std::net::IpAddr;
 
+use braid_api::{Engine, Lane, Role, SchedulerChange};
 use braid_core::AccessKind;
-use braid_core::api::{Engine, Lane, Role, SchedulerChange};
 use braid_core::sched::WrrMode;
 use braid_mptcp::manage::Pattern;
 use braid_mptcp::manage::plan::Mesh;

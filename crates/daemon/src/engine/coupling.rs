@@ -1,6 +1,6 @@
 //! The congestion control of connections that begin, as configured.
 
-use braid_core::api::Role;
+use braid_api::Role;
 use braid_mptcp::socket;
 
 use super::super::DaemonError;

@@ -1,6 +1,6 @@
 //! Scheduler of the packets that this end sends, and what a kernel lacks for it.
 
-use braid_core::api::SchedulerChange;
+use braid_api::SchedulerChange;
 use braid_core::sched::WrrMode;
 use braid_mptcp::support::{self, Support};
 use braid_mptcp::weights;

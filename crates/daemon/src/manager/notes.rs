@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use braid_api::EventKind;
 use braid_core::Time;
-use braid_core::api::EventKind;
 use braid_mptcp::diag::TcpSocket;
 
 use super::super::samples;

@@ -1,7 +1,7 @@
 //! Order of the accesses as requests have it: which are used, carry and wait. What the kernel
 //! rejects of a request is taken back, and not saved.
 
-use braid_core::api::{AccessChange, Priorities, Role};
+use braid_api::{AccessChange, Priorities, Role};
 
 use super::super::DaemonError;
 use super::Manager;

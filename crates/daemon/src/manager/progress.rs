@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
+use braid_api::EventKind;
 use braid_core::Time;
-use braid_core::api::EventKind;
 use braid_mptcp::diag::TcpSocket;
 use braid_mptcp::manage::arrivals::{self, Arrivals, Elsewhere, Received};
 use braid_mptcp::manage::packet_size::{Limit, Reach, Sizes};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use braid_core::api::{AccessChange, Priorities, Weights};
+use braid_api::{AccessChange, Priorities, Weights};
 use braid_mptcp::manage::diff::Op;
 use braid_mptcp::pm::EndpointFlags;
 use braid_mptcp::support::Support;

@@ -1,6 +1,6 @@
 //! The control API of the engine `mpquic`.
 
-use braid_core::api::{
+use braid_api::{
     AccessAddress, AccessChange, AccessState, AccessStatus, Connection, Connections, Counters,
     Engine, EventKind, Events, Lane, Priorities, Role, SchedulerChange, Status, Weights,
 };

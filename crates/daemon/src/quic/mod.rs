@@ -15,7 +15,7 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
-use braid_core::api::Role;
+use braid_api::Role;
 
 use super::arp::Arp;
 use super::config::Config;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use braid_core::api::{EventKind, Role, SchedulerChange};
+use braid_api::{EventKind, Role, SchedulerChange};
 use braid_mpquic::{Access, AccessChange, Device, Options, Proxy, Session, Steering};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;

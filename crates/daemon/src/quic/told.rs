@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use braid_core::api::{Connection, EventKind, Subflow, SubflowEvent};
+use braid_api::{Connection, EventKind, Subflow, SubflowEvent};
 use braid_mpquic::{PathChange, PathInfo};
 
 use super::state::State;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use braid_core::api::Weights;
+use braid_api::Weights;
 
 use super::state::State;
 use crate::DaemonError;

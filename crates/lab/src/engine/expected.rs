@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use braid_core::api::Expected;
+use braid_api::Expected;
 use braid_core::{Rate, seed};
 use braid_radio::model::rate_at;
 use rand::RngExt;

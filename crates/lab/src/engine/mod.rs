@@ -11,7 +11,7 @@ mod tcp;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use braid_core::api::Lane;
+use braid_api::Lane;
 use braid_core::overhead;
 use braid_traffic::Transport;
 use serde::{Deserialize, Serialize};

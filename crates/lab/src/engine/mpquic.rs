@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use braid_core::api::{Acks, Lane, Role};
+use braid_api::{Acks, Lane, Role};
 use braid_core::overhead;
 use braid_core::sched::WrrMode;
 use braid_mpquic::tls::{Identity, Pin};

@@ -1,6 +1,6 @@
 //! Counters of the kernel at the two ends of a case.
 
-use braid_core::api::Counters;
+use braid_api::Counters;
 
 use crate::summary::CaseResult;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use braid_control::Client;
-use braid_core::api::{
+use braid_api::client::Client;
+use braid_api::{
     AccessChange, AccessState, AccessStatus, Connections, Counters, Event, EventKind, Events,
     Expected, Priorities, Role, SchedulerChange, Status, Weights,
 };

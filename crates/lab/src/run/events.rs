@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
+use braid_api::{self as api, AccessState, EventKind};
 use braid_core::Time;
-use braid_core::api::{self, AccessState, EventKind};
 use braid_radio::model::LinkChange;
 
 use super::DEVICE;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use braid_api::Counters;
 use braid_core::Time;
-use braid_core::api::Counters;
 use braid_radio::emulator::api::Stats;
 
 use super::apps::Traffics;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use braid_api::{Connections, Subflow};
 use braid_core::Time;
-use braid_core::api::{Connections, Subflow};
 use braid_radio::emulator::api::Stats;
 
 use super::radio::path_name;

@@ -5,7 +5,7 @@
 #[cfg(feature = "report")]
 pub(crate) mod measure;
 
-use braid_core::api::Subflow;
+use braid_api::Subflow;
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "report")]

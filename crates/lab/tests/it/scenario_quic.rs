@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use braid_core::api::{Acks, Lane};
+use braid_api::{Acks, Lane};
 use braid_lab::scenario::{Engine, Mpquic, Overrides, Scenario};
 
 fn parse(engine: &str, keys: &str) -> Result<Scenario, String> {

@@ -20,8 +20,8 @@ mod transmit;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use braid_api::Expected;
 use braid_core::Time;
-use braid_core::api::Expected;
 use braid_core::sched::{PathView, Scheduler};
 use bytes::Bytes;
 use noq_proto::{

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use braid_core::api::{Connection, MptcpFacts, Subflow};
+use braid_api::{Connection, MptcpFacts, Subflow};
 
 use super::{MptcpSocket, TcpSocket, UlpInfo};
 use crate::tcp_info::MptcpInfo;

@@ -7,8 +7,8 @@ mod state;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use braid_api::AccessState;
 use braid_core::Time;
-use braid_core::api::AccessState;
 
 use super::memory::Memory;
 use super::pattern::Pattern;

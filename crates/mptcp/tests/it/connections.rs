@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use braid_core::api::Connection;
+use braid_api::Connection;
 use braid_mptcp::diag::{Diag, TcpSocket};
 use braid_mptcp::events::{Batch, Event, EventKind, EventSocket};
 use braid_mptcp::mib::Counters;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use braid_core::api::Subflow;
+use braid_api::Subflow;
 use braid_mptcp::bpf::{self, Coupled, Skip, Wrr};
 use braid_mptcp::diag::Diag;
 use braid_netns::world::mptcp::{connected, look, mesh, shares, weights, with_subflows};

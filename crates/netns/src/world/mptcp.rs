@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
-use braid_core::api::Connection;
+use braid_api::Connection;
 use braid_mptcp::diag::{Diag, connections};
 use braid_mptcp::pm::{Endpoint, EndpointFlags, Limits, PathManager};
 use braid_mptcp::socket;

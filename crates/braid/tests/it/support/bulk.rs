@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use braid_core::api::Connections;
+use braid_api::Connections;
 use braid_mptcp::socket;
 
 use super::daemon::Daemon;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use braid_core::api::{AccessState, Event, EventKind, Events, Status};
+use braid_api::{AccessState, Event, EventKind, Events, Status};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::de::DeserializeOwned;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-use braid_core::api::{AccessStatus, ApiError, Event, Events, Role};
+use braid_api::{AccessStatus, ApiError, Event, Events, Role};
 use braid_daemon::{DaemonError, run_until};
 use serde::de::DeserializeOwned;
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use braid_core::api::{Connections, Subflow};
+use braid_api::{Connections, Subflow};
 use braid_mptcp::diag::Diag;
 use braid_mptcp::pm::{Endpoint, PathManager};
 use braid_mptcp::socket;

@@ -1,7 +1,7 @@
 //! `expected` of an access.
 
+use braid_api::{Engine, Expected, Role};
 use braid_core::Rate;
-use braid_core::api::{Engine, Expected, Role};
 use serde::Deserialize;
 
 /// As it is written: rates with their units.

@@ -5,8 +5,8 @@ mod refused;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
+use braid_api::AccessState;
 use braid_core::Time;
-use braid_core::api::AccessState;
 use ipnet::IpNet;
 use proptest::prelude::*;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use braid_core::api::AccessState;
+use braid_api::AccessState;
 
 use super::super::memory::Memory;
 use super::super::refused::Refusal;

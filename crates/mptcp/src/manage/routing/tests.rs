@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use braid_core::api::AccessState;
+use braid_api::AccessState;
 use proptest::prelude::*;
 
 use super::super::plan::testing::{access, settings};

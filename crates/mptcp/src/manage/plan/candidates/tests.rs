@@ -1,8 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
+use braid_api::AccessState;
 use braid_core::Time;
-use braid_core::api::AccessState;
 use proptest::prelude::*;
 
 use super::super::super::trial::{Attempt, Tried};

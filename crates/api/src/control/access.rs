@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AccessKind, Rate};
+use braid_core::{AccessKind, Rate};
 
 /// One access as an end sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

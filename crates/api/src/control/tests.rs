@@ -1,5 +1,5 @@
 use super::*;
-use crate::Rate;
+use braid_core::Rate;
 
 #[test]
 fn an_event_is_flat_json() {

@@ -40,7 +40,7 @@ pub enum Error {
         /// The end's own words.
         text: String,
     },
-    /// The answer is not of the form that [`braid_core::api`] describes.
+    /// The answer is not of the form that [`crate::control`] describes.
     #[error("{what}: {source}")]
     Form {
         /// The request and the socket.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sched::WrrMode;
+use braid_core::sched::WrrMode;
 
 /// `PUT /v1/scheduler`: how this end shares its sending among the accesses. It
 /// counts for connections that begin afterwards.

@@ -1,13 +1,12 @@
 //! HTTP/JSON over a Unix socket: how the command line and the lab talk to an
 //! engine end, as any other user of its control API would (types:
-//! [`braid_core::api`]).
+//! [`crate::control`]).
 
 mod error;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use braid_core::api::ApiError;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -17,10 +16,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
-pub use error::{Error, Result};
+use crate::ApiError;
 
-/// Where a daemon serves its control API unless it is told otherwise.
-pub const DEFAULT_SOCKET: &str = "/run/braid/control.sock";
+pub use error::{Error, Result};
 
 /// `name` as one segment of a path (RFC 3986 2.1, all but its unreserved characters).
 pub fn segment(name: &str) -> String {

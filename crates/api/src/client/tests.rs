@@ -2,7 +2,7 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixListener;
 
-use braid_core::api::{Counters, Weights};
+use crate::{Counters, Weights};
 
 use super::*;
 

@@ -1,0 +1,14 @@
+//! Control API of a daemon: its JSON, and a client of the Unix socket that it is served on.
+
+#[cfg(feature = "client")]
+pub mod client;
+pub mod control;
+
+pub use control::{
+    AccessAddress, AccessChange, AccessState, AccessStatus, Acks, ApiError, Connection,
+    Connections, Counters, Engine, Event, EventKind, Events, Expected, Ignored, Lane, MptcpFacts,
+    PathLimits, Priorities, Role, SchedulerChange, Status, Subflow, SubflowEvent, Weights,
+};
+
+/// Where a daemon serves its control API unless it is told otherwise.
+pub const DEFAULT_SOCKET: &str = "/run/braid/control.sock";
