@@ -6,6 +6,7 @@
 pub mod access;
 pub mod cc;
 pub mod overhead;
+pub mod pattern;
 pub mod rate;
 pub mod sched;
 pub mod seed;
@@ -14,5 +15,6 @@ pub mod time;
 pub mod units;
 
 pub use access::AccessKind;
+pub use pattern::Pattern;
 pub use rate::Rate;
 pub use time::Time;

@@ -9,10 +9,10 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use braid_api::{Engine, Expected, Role, SchedulerChange};
-use braid_core::AccessKind;
+use braid_core::{AccessKind, Pattern};
 use braid_mptcp::buffers::{self, Sizes};
 use braid_mptcp::manage::plan::{AccessSpec, Mesh, Settings};
-use braid_mptcp::manage::{Pattern, probe};
+use braid_mptcp::manage::probe;
 use ipnet::IpNet;
 use serde::Deserialize;
 

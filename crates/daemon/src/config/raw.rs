@@ -6,9 +6,8 @@ mod problem;
 use std::net::IpAddr;
 
 use braid_api::{Engine, Lane, Role, SchedulerChange};
-use braid_core::AccessKind;
 use braid_core::sched::WrrMode;
-use braid_mptcp::manage::Pattern;
+use braid_core::{AccessKind, Pattern};
 use braid_mptcp::manage::plan::Mesh;
 use indexmap::IndexMap;
 use ipnet::IpNet;

@@ -12,7 +12,6 @@ pub mod health;
 pub mod memory;
 pub mod missing;
 pub mod packet_size;
-pub mod pattern;
 pub mod plan;
 pub mod priority;
 pub mod probe;
@@ -27,6 +26,5 @@ pub mod trial;
 pub mod unheard;
 pub mod view;
 
-pub use pattern::Pattern;
 pub use plan::{AccessSpec, Condition, Mesh, Plan, Settings, plan, plan_once};
 pub use view::View;

@@ -8,10 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use braid_api::AccessState;
-use braid_core::Time;
+use braid_core::{Pattern, Time};
 
 use super::memory::Memory;
-use super::pattern::Pattern;
 use super::routing::{From, Lead, lead};
 use super::rules::{Verdict, choose};
 use super::view::{Route, Rule, View};

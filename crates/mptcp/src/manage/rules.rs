@@ -1,6 +1,7 @@
 //! Choice of the interface that serves each access, and why others serve none.
 
-use super::pattern::glob;
+use braid_core::pattern::glob;
+
 use super::plan::Settings;
 use super::view::{Interface, MAIN_TABLE, View};
 

@@ -54,9 +54,9 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Matches with one step back, to the last `*`: time is at most the product of
-/// the lengths.
-pub(super) fn glob(pattern: &[u8], name: &[u8]) -> bool {
+/// Matches `name` against `pattern` with one step back, to the last `*`: time is at most the
+/// product of the lengths.
+pub fn glob(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
