@@ -1,8 +1,10 @@
-//! Control API of a daemon: its JSON, and a client of the Unix socket that it is served on.
+//! Control API of a daemon: its JSON, and a client of the Unix socket that it is served on;
+//! and errors that point at the place in a file.
 
 #[cfg(feature = "client")]
 pub mod client;
 pub mod control;
+pub mod diagnostic;
 
 pub use control::{
     AccessAddress, AccessChange, AccessState, AccessStatus, Acks, ApiError, Connection,

@@ -4,7 +4,6 @@
 mod backhaul;
 mod build;
 mod case;
-mod diagnostic;
 mod event;
 mod files;
 mod link;
@@ -23,6 +22,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use braid_api::diagnostic;
 use braid_core::sched::WrrMode;
 use braid_core::{AccessKind, Rate};
 use braid_mptcp::buffers;

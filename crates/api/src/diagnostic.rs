@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Error in a scenario, and where it is.
+/// Error in a file, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct Diagnostic {
     /// The file, as the user named it.
@@ -28,29 +28,34 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// A problem at a byte range of the text, before file and line are known.
+/// Problem at a byte range of the text, before file and line are known.
 #[derive(Clone, Debug)]
-pub(crate) struct Problem {
-    pub(crate) span: Option<Range<usize>>,
-    pub(crate) message: String,
+pub struct Problem {
+    /// Place in the text, bytes; `None` when the whole file is meant.
+    pub span: Option<Range<usize>>,
+    /// Description of what is wrong and what was expected.
+    pub message: String,
 }
 
 impl Problem {
-    pub(crate) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
+    /// Problem with the bytes `span` of the text.
+    pub fn at(span: Range<usize>, message: impl Into<String>) -> Self {
         Self {
             span: Some(span),
             message: message.into(),
         }
     }
 
-    pub(crate) fn whole(message: impl Into<String>) -> Self {
+    /// Problem with the file as a whole.
+    pub fn whole(message: impl Into<String>) -> Self {
         Self {
             span: None,
             message: message.into(),
         }
     }
 
-    pub(crate) fn in_file(self, file: PathBuf, text: &str) -> Diagnostic {
+    /// Adds the file, whose text tells line and column.
+    pub fn in_file(self, file: PathBuf, text: &str) -> Diagnostic {
         Diagnostic {
             file,
             at: self.span.map(|s| line_column(text, s.start)),
@@ -94,11 +99,8 @@ fn explain(message: &str) -> String {
     text
 }
 
-/// The known word most like `given`, if one is close enough to be meant.
-pub(crate) fn nearest<'a>(
-    given: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+/// Returns the known word most like `given`, if one is close enough to be meant.
+pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
         .map(|k| (strsim::jaro_winkler(given, k), k))
