@@ -1,4 +1,13 @@
-//! Errors that point at the place in the file.
+//! Errors that point at the place in a file: line, column, what is wrong, what was expected, and
+//! the word that was meant.
+//!
+//! Scenarios, campaigns, configurations of daemons and drives all use it. A reader finds a
+//! [`Problem`] at a span or a key of the text; [`Problem::in_file`] makes a [`Diagnostic`] of it,
+//! which prints as `FILE:LINE:COLUMN: MESSAGE`.
+
+mod keys;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::ops::Range;
@@ -28,20 +37,37 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Problem at a byte range of the text, before file and line are known.
-#[derive(Clone, Debug)]
+/// Problem at a place of the text, before file and line are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Place in the text, bytes; `None` when the whole file is meant.
-    pub span: Option<Range<usize>>,
+    place: Place,
     /// Description of what is wrong and what was expected.
     pub message: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    File,
+    Bytes(usize),
+    /// From the top of the document.
+    Key(Vec<String>),
+    LineColumn(usize, usize),
 }
 
 impl Problem {
     /// Problem with the bytes `span` of the text.
     pub fn at(span: Range<usize>, message: impl Into<String>) -> Self {
         Self {
-            span: Some(span),
+            place: Place::Bytes(span.start),
+            message: message.into(),
+        }
+    }
+
+    /// Problem with a key of a TOML document: the names of its tables, then its own. Elements of
+    /// arrays go by their number, from 0. Where there is no such key, the nearest above it counts.
+    pub fn at_key(path: &[&str], message: impl Into<String>) -> Self {
+        Self {
+            place: Place::Key(path.iter().map(|s| (*s).to_owned()).collect()),
             message: message.into(),
         }
     }
@@ -49,26 +75,67 @@ impl Problem {
     /// Problem with the file as a whole.
     pub fn whole(message: impl Into<String>) -> Self {
         Self {
-            span: None,
+            place: Place::File,
             message: message.into(),
         }
     }
 
+    /// Places a problem that has no place yet at the bytes `span` of the text.
+    pub fn or_at(mut self, span: Range<usize>) -> Self {
+        if self.place == Place::File {
+            self.place = Place::Bytes(span.start);
+        }
+        self
+    }
+
     /// Adds the file, whose text tells line and column.
     pub fn in_file(self, file: PathBuf, text: &str) -> Diagnostic {
+        let at = match &self.place {
+            Place::File => None,
+            Place::Bytes(start) => Some(line_column(text, *start)),
+            Place::Key(path) => {
+                let start = keys::find(text, path).unwrap_or(0);
+                Some(line_column(text, start))
+            }
+            Place::LineColumn(line, column) => Some((*line, *column)),
+        };
         Diagnostic {
             file,
-            at: self.span.map(|s| line_column(text, s.start)),
+            at,
             message: self.message,
         }
+    }
+
+    /// Replaces the message with the words that go with its beginning, if there are any:
+    /// pairs of a beginning and what to say instead.
+    pub fn reworded(mut self, words: &[(&str, &str)]) -> Self {
+        let known = words
+            .iter()
+            .find(|(begins, _)| self.message.starts_with(begins));
+        if let Some((_, better)) = known {
+            self.message = (*better).to_owned();
+        }
+        self
     }
 }
 
 impl From<toml::de::Error> for Problem {
     fn from(e: toml::de::Error) -> Self {
         Self {
-            span: e.span(),
+            place: e.span().map_or(Place::File, |s| Place::Bytes(s.start)),
             message: explain(e.message()),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Problem {
+    fn from(e: serde_json::Error) -> Self {
+        let all = e.to_string();
+        // The place, which we say in front.
+        let message = all.rsplit_once(" at line ").map_or(&*all, |(what, _)| what);
+        Self {
+            place: Place::LineColumn(e.line(), e.column()),
+            message: explain(message),
         }
     }
 }
@@ -107,24 +174,4 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .filter(|(score, _)| *score > 0.7)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, k)| k)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_lines_and_columns() {
-        assert_eq!(line_column("a = 1\nb = é2", 6), (2, 1));
-        assert_eq!(line_column("a = 1\nb = é2", 12), (2, 6));
-        assert_eq!(line_column("", 99), (1, 1));
-    }
-
-    #[test]
-    fn names_the_nearest_key() {
-        let e = explain("unknown field `dealy`, expected one of `rate`, `delay`, `loss`");
-        assert!(e.ends_with("did you mean `delay`?"), "{e}");
-        let e = explain("unknown field `zzz`, expected `rate` or `delay`");
-        assert!(!e.contains("did you mean"), "{e}");
-    }
 }

@@ -135,10 +135,7 @@ impl Builder<'_> {
             }
             Either::Long(table) => table,
         };
-        let mut changes = link::changes(change, self.files).map_err(|mut p| {
-            p.span.get_or_insert(set.span());
-            p
-        })?;
+        let mut changes = link::changes(change, self.files).map_err(|p| p.or_at(set.span()))?;
         if changes.is_empty() {
             return Err(Problem::at(set.span(), "this event changes nothing"));
         }
