@@ -1,8 +1,10 @@
-//! Control API of a daemon: its JSON, and a client of the Unix socket that it is served on;
-//! and errors that point at the place in a file.
+//! Types of what crosses a socket or a file: the control API of a daemon (its JSON, and a client of the
+//! Unix socket that it is served on), the configuration of a daemon, and errors that point at the
+//! place in a file.
 
 #[cfg(feature = "client")]
 pub mod client;
+pub mod config;
 pub mod control;
 pub mod diagnostic;
 

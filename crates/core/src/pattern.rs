@@ -3,11 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// The longest name that the kernel allows (`IFNAMSIZ` less the final zero).
 const NAME_MAX: usize = 15;
 
 /// A name or a pattern of names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Pattern(String);
 
 impl FromStr for Pattern {
@@ -28,6 +31,20 @@ impl FromStr for Pattern {
             ));
         }
         Ok(Self(s.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = String;
+
+    fn try_from(s: String) -> Result<Self, String> {
+        s.parse()
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(p: Pattern) -> Self {
+        p.0
     }
 }
 

@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_api::{Engine as Kind, Role};
 use braid_mptcp::diag::Diag;
 use braid_mptcp::pm::{Endpoint, EndpointFlags, PathManager};
 
@@ -15,24 +14,6 @@ use super::state::{State, lock};
 
 /// Ids of our endpoints, by which those of an end that was killed are known.
 const IDS: std::ops::RangeInclusive<u8> = 248..=255;
-
-/// How many there may be: as many as the kernel has connections accept.
-const MOST: usize = 8;
-
-/// Why these cannot be announced.
-pub(super) fn check(addresses: &[IpAddr], role: Role, engine: Kind) -> Result<(), &'static str> {
-    let of_no_host = |a: &IpAddr| a.is_unspecified() || a.is_multicast() || a.is_loopback();
-    let twice = addresses.iter().collect::<BTreeSet<_>>().len() < addresses.len();
-    match () {
-        () if addresses.is_empty() => Ok(()),
-        () if role == Role::Device => Err("the proxy announces addresses, a device does not"),
-        () if engine != Kind::Mptcp => Err("only engine = \"mptcp\" announces addresses"),
-        () if addresses.iter().any(of_no_host) => Err("no device can connect to that address"),
-        () if twice => Err("an address is there twice"),
-        () if addresses.len() > MOST => Err("a connection takes 8 announced addresses at most"),
-        () => Ok(()),
-    }
-}
 
 /// Steps to be taken with the endpoints that are there.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,30 +1,22 @@
-//! Configuration of a daemon: a strict TOML file, or JSON.
+//! Configuration of a daemon, as its parts go by it. The file's form stands in
+//! [`braid_api::config`].
 
 pub(super) mod quic;
-mod raw;
 #[cfg(test)]
 mod tests;
 
 use std::net::IpAddr;
 use std::path::Path;
 
+use braid_api::config::{self as file, DeviceAccess, Format, ProxyAccess};
+use braid_api::diagnostic::Problem;
 use braid_api::{Engine, Expected, Role, SchedulerChange};
 use braid_core::{AccessKind, Pattern};
 use braid_mptcp::buffers::{self, Sizes};
 use braid_mptcp::manage::plan::{AccessSpec, Mesh, Settings};
-use braid_mptcp::manage::probe;
 use ipnet::IpNet;
-use serde::Deserialize;
 
 use super::DaemonError;
-
-/// Why only Multipath QUIC makes use of what is expected.
-pub(super) const KERNEL_WINDOWS: &str = "the kernel's windows begin as the kernel has it: what is \
-                                         expected is of use to engine = \"mpquic\" alone";
-
-/// Why the stream lane makes no use of what is expected of downlinks.
-pub(super) const NO_LANE: &str =
-    "only on the datagram lane the proxy is told what a downlink is expected to carry";
 
 /// A daemon's configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +31,7 @@ pub struct Config {
     /// How the path manager goes about.
     pub manager: Manager,
     /// How accesses are probed.
-    pub probe: Probe,
+    pub probe: file::Probe,
     /// How much sockets may hold.
     pub buffers: Buffers,
     /// How this end shares its sending among the accesses; the kernel's way if
@@ -68,32 +60,9 @@ pub struct Manager {
     pub ignore: Vec<Pattern>,
 }
 
-/// `[probe]`.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Probe {
-    /// Send, or answer, probes.
-    pub enabled: bool,
-    /// The UDP port.
-    pub port: u16,
-    /// Where nobody answers probes, ask the other ends of subflows by TCP.
-    pub knock: bool,
-}
-
-impl Default for Probe {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            port: probe::PORT,
-            knock: true,
-        }
-    }
-}
-
 /// `[buffers]`: what TCP sockets of the namespace may hold at least, if `manage`, and what
 /// subflows may have waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Buffers {
     /// Raise the sysctls to these, and open subflows that join again as wide as is needed.
     pub manage: bool,
@@ -105,18 +74,7 @@ pub struct Buffers {
     pub short_queues: bool,
 }
 
-impl Default for Buffers {
-    fn default() -> Self {
-        Self {
-            manage: true,
-            tcp_rmem: buffers::to_receive(),
-            tcp_wmem: buffers::TCP_WMEM,
-            short_queues: true,
-        }
-    }
-}
-
-/// `[access.NAME]`.
+/// Access of either role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     /// Its name, unique.
@@ -141,6 +99,101 @@ pub struct Access {
     pub expected: Expected,
 }
 
+impl From<(String, DeviceAccess)> for Access {
+    fn from((name, a): (String, DeviceAccess)) -> Self {
+        Self {
+            name,
+            kind: a.kind,
+            interface: Some(a.interface),
+            address: a.address.map(IpNet::from),
+            max_addresses: a.max_addresses,
+            backup: a.backup,
+            priority: a.priority,
+            weight: a.weight,
+            expected: a.expected,
+        }
+    }
+}
+
+impl From<(String, ProxyAccess)> for Access {
+    fn from((name, a): (String, ProxyAccess)) -> Self {
+        Self {
+            name,
+            kind: a.kind,
+            interface: None,
+            address: Some(a.address),
+            max_addresses: None,
+            backup: false,
+            priority: None,
+            weight: a.weight,
+            expected: Expected::default(),
+        }
+    }
+}
+
+impl From<file::Manager> for Manager {
+    fn from(m: file::Manager) -> Self {
+        Self {
+            recover: m.recover,
+            mesh: match m.mesh {
+                file::Mesh::Full => Mesh::Full,
+                file::Mesh::Pairs => Mesh::Pairs,
+            },
+            max_addresses_per_interface: m.max_addresses_per_interface,
+            ignore: m.ignore,
+        }
+    }
+}
+
+impl From<file::Buffers> for Buffers {
+    fn from(b: file::Buffers) -> Self {
+        Self {
+            manage: b.manage,
+            tcp_rmem: b.tcp_rmem.unwrap_or_else(buffers::to_receive),
+            tcp_wmem: b.tcp_wmem.unwrap_or(buffers::TCP_WMEM),
+            short_queues: b.short_queues,
+        }
+    }
+}
+
+/// Reads the text of a file, and checks it against what the engines have.
+fn parse(text: &str, format: Format, role: Role) -> Result<Config, Problem> {
+    match role {
+        Role::Device => file::Config::<DeviceAccess>::parse(text, format).and_then(take_over),
+        Role::Proxy => file::Config::<ProxyAccess>::parse(text, format).and_then(take_over),
+    }
+}
+
+fn take_over<A: file::Access>(c: file::Config<A>) -> Result<Config, Problem>
+where
+    Access: From<(String, A)>,
+{
+    let quic = match c.engine {
+        Engine::Mpquic => Some(quic::take_over(c.mpquic.unwrap_or_default(), A::ROLE)?),
+        Engine::Tcp | Engine::Mptcp => None,
+    };
+    if let (Some(quic), Some(scheduler)) = (&quic, &c.scheduler) {
+        let before = quic::default_steering(quic.reinject);
+        quic::steering(&scheduler.change(), &before, quic.lane)
+            .map_err(|what| Problem::at_key(&["scheduler", "name"], what))?;
+    }
+    let scheduler = c.scheduler.as_ref();
+    let schedules = scheduler.filter(|s| s.schedules());
+    Ok(Config {
+        engine: c.engine,
+        proxy: c.proxy,
+        announce: c.announce,
+        manager: c.manager.into(),
+        probe: c.probe,
+        buffers: c.buffers.into(),
+        pin: scheduler.and_then(|s| s.pin).unwrap_or(true),
+        scheduler: schedules.map(file::Scheduler::change),
+        cc: scheduler.and_then(|s| s.cc.clone()),
+        quic,
+        accesses: c.access.into_iter().map(Access::from).collect(),
+    })
+}
+
 impl Config {
     /// Reads a file: JSON if its name ends in `.json`, else TOML.
     ///
@@ -149,9 +202,8 @@ impl Config {
     pub fn load(path: &Path, role: Role) -> Result<Self, DaemonError> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| DaemonError::Config(format!("{}: cannot be read: {e}", path.display())))?;
-        let json = path.extension().is_some_and(|e| e == "json");
-        raw::parse(&text, json, role)
-            .map_err(|e| DaemonError::Config(format!("{}:{e}", path.display())))
+        parse(&text, Format::of(path), role)
+            .map_err(|p| DaemonError::Config(p.in_file(path.to_owned(), &text).to_string()))
     }
 
     /// Returns the settings that the path manager goes by.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use braid_api::config::KERNEL_WINDOWS;
 use braid_api::{
     AccessChange, AccessStatus, Connections, Counters, EventKind, Events, Priorities, Role,
     SubflowEvent,
@@ -23,7 +24,7 @@ use tokio::sync::Notify;
 
 use super::DaemonError;
 use super::answerer::Answerer;
-use super::config::{Access, KERNEL_WINDOWS};
+use super::config::Access;
 use super::engine::Engine;
 use super::keep::ByName;
 use super::log::Log;

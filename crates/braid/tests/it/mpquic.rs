@@ -258,7 +258,7 @@ fn what_cannot_be_is_said_at_once() {
         (
             "forward",
             "acks = \"slowest\"\nforward",
-            "unknown variant `slowest`",
+            "unknown value `slowest`",
         ),
         (
             "interface = \"d1\"",

@@ -62,7 +62,7 @@ fn a_proxy_that_cannot_answer_elsewhere_goes_on_answering_where_it_did() {
     let t = tempfile::tempdir().unwrap();
     let proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
     let mut read = 0;
-    let first = service(probe::PORT);
+    let first = service(braid_api::config::Probe::PORT);
     assert!(answers(&w, first));
     for wrong in ["\"10.99.9.9\"", "[\"10.77.0.1\", \"fd99::9\"]"] {
         let other = PROXY.replace("\"10.77.0.1\"", wrong);
@@ -75,7 +75,7 @@ fn a_proxy_that_cannot_answer_elsewhere_goes_on_answering_where_it_did() {
     }
     let both = PROXY.replace("\"10.77.0.1\"", "[\"10.77.0.1\", \"fd77::1\"]");
     assert_eq!(reload(&proxy, &mut read, &both), None);
-    let second = SocketAddr::new(SERVICE6.into(), probe::PORT);
+    let second = SocketAddr::new(SERVICE6.into(), braid_api::config::Probe::PORT);
     assert!(answers(&w, first) && answers(&w, second));
     let elsewhere = PROXY.replace("[access.nr]", "[probe]\nport = 7799\n[access.nr]");
     assert_eq!(reload(&proxy, &mut read, &elsewhere), None);

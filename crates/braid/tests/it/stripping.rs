@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{DEVICE, PROXY, Traffic, addresses, runs_on};
 use braid_api::{AccessState, EventKind, Status};
-use braid_mptcp::manage::probe;
 use braid_mptcp::socket;
 use braid_netns::world::middlebox::Segment;
 use braid_netns::world::{Ns, World, device4, eventually_within, service};
@@ -43,7 +42,8 @@ fn an_access_that_strips_mptcp_is_left_to_plain_tcp() {
     // Beyond it stands what answers in the proxy's name and knows TCP only, as a
     // transparent proxy of an operator does.
     let impostor = w.add_impostor(2);
-    let plain = impostor.run(|| socket::listen(service(probe::PORT), false, None).unwrap());
+    let plain = impostor
+        .run(|| socket::listen(service(braid_api::config::Probe::PORT), false, None).unwrap());
     let answering = answer_once(&impostor, plain);
     let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
     let why = device.becomes("wifi", AccessState::Stripped);
@@ -110,7 +110,7 @@ fn an_access_that_strips_on_one_port_is_named_with_it() {
     // It takes port 443, as proxies that enhance TCP do, and lets the daemon's own pass.
     let impostor = w.add_impostor(2);
     let listen = |port, mptcp| impostor.run(|| socket::listen(service(port), mptcp, None).unwrap());
-    let checked = answer_once(&impostor, listen(probe::PORT, true));
+    let checked = answer_once(&impostor, listen(braid_api::config::Probe::PORT, true));
     let taken = answer_once(&impostor, listen(443, false));
     let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
     checked.join().unwrap();

@@ -266,7 +266,7 @@ fn a_configuration_is_read_again_and_a_bad_one_changes_nothing() {
     std::fs::write(&device.config, DEVICE.replace("\"d2\"", "\"d 2\"")).unwrap();
     device.signal(Signal::SIGHUP);
     let error = configured(0).expect("an error");
-    assert!(error.contains("up.toml:11:1:"), "{error}");
+    assert!(error.contains("up.toml:11:13:"), "{error}");
     let s: Status = device.get("/v1/status");
     assert_eq!(s.config_error, Some(error));
     assert_eq!(addresses(&w), BTreeSet::from([device4(1), device4(2)]));
@@ -304,7 +304,9 @@ fn garbage_at_the_probe_port_is_not_answered() {
     let _proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
     w.device.run(|| {
         let socket = UdpSocket::bind((device4(1), 0)).unwrap();
-        socket.connect(service(probe::PORT)).unwrap();
+        socket
+            .connect(service(braid_api::config::Probe::PORT))
+            .unwrap();
         let good = Probe {
             kind: Kind::Request,
             session: 3,

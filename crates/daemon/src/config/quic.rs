@@ -1,19 +1,15 @@
 //! `[mpquic]`: what Multipath QUIC needs beside the accesses.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use braid_api::config::{self, Forward};
+use braid_api::diagnostic::{Problem, nearest};
 use braid_api::{Role, SchedulerChange};
 use braid_core::sched::WrrMode;
 use braid_mpquic::tls::Pin;
 use braid_mpquic::{Acks, Lane, Options, Steering, congestion};
 use ipnet::IpNet;
-use serde::Deserialize;
 
-use super::raw::{Problem, problem};
-
-/// The UDP port at the proxy.
-const PORT: u16 = 4433;
 /// Where an end keeps the key that it has made for itself.
 const KEYS: &str = "/var/lib/braid";
 
@@ -41,7 +37,7 @@ pub struct Quic {
     /// Peers that this end trusts.
     pub trust: Who,
     /// Ports of the device that go on at the proxy.
-    pub forward: Vec<Forwarded>,
+    pub forward: Vec<Forward>,
     /// Where the proxy connects to.
     pub allow: Vec<IpNet>,
 }
@@ -83,162 +79,53 @@ pub enum Who {
     Anyone,
 }
 
-/// `[[mpquic.forward]]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Forwarded {
-    /// Where the device listens, TCP.
-    pub listen: SocketAddr,
-    /// Where the proxy connects to.
-    pub to: SocketAddr,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawQuic {
-    port: u16,
-    lane: Lane,
-    cc: String,
-    reinject: bool,
-    resume: bool,
-    acks: Acks,
-    send_window: Option<u64>,
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
-    name: String,
-    pins: Vec<String>,
-    authorities: Option<PathBuf>,
-    anyone: bool,
-    forward: Vec<Forwarded>,
-    allow: Vec<String>,
-}
-
-impl Default for RawQuic {
-    fn default() -> Self {
-        Self {
-            port: PORT,
-            lane: Lane::default(),
-            cc: "cubic".to_owned(),
-            reinject: true,
-            resume: true,
-            acks: Acks::default(),
-            send_window: None,
-            certificate: None,
-            key: None,
-            name: "braid".to_owned(),
-            pins: Vec::new(),
-            authorities: None,
-            anyone: false,
-            forward: Vec::new(),
-            allow: Vec::new(),
-        }
-    }
-}
-
-pub(super) fn check(raw: RawQuic, role: Role) -> Result<Quic, Problem> {
-    let at = |key: &str, what: String| problem(&["mpquic", key], what);
-    if raw.port == 0 {
-        return Err(at("port", "a port is 1 to 65535".to_owned()));
-    }
-    if !congestion::names().any(|n| n == raw.cc) {
+/// Takes `[mpquic]` over, and checks it against what the engine has.
+pub(super) fn take_over(c: config::Mpquic, role: Role) -> Result<Quic, Problem> {
+    let at = |key: &str, what: String| Problem::at_key(&["mpquic", key], what);
+    if !congestion::names().any(|n| n == c.cc) {
         let known: Vec<_> = congestion::names().collect();
-        let what = format!("unknown congestion control \"{}\": there are", raw.cc);
-        return Err(at("cc", format!("{what} {}", known.join(", "))));
+        let mut what = format!("unknown congestion control \"{}\": there are ", c.cc);
+        what += &known.join(", ");
+        if let Some(near) = nearest(&c.cc, known) {
+            what += &format!("; did you mean \"{near}\"?");
+        }
+        return Err(at("cc", what));
     }
-    if raw
-        .send_window
+    if c.send_window
         .is_some_and(|w| w < Options::LEAST_SEND_WINDOW)
     {
         let what = format!("expected bytes, {} or more", Options::LEAST_SEND_WINDOW);
         return Err(at("send_window", what));
     }
-    let of_datagrams = [
-        ("acks", raw.acks != Acks::default()),
-        ("send_window", raw.send_window.is_some()),
-    ];
-    if let Some((key, _)) = of_datagrams.iter().find(|(_, given)| *given)
-        && raw.lane == Lane::Stream
-    {
-        return Err(at(key, "only the datagram lane has this".to_owned()));
-    }
-    let device = role == Role::Device;
-    if device && !raw.allow.is_empty() {
-        return Err(at(
-            "allow",
-            "what may be connected to is set at the proxy".to_owned(),
-        ));
-    }
-    if !device && !raw.forward.is_empty() {
-        return Err(at(
-            "forward",
-            "ports are forwarded from the device: set it there".to_owned(),
-        ));
-    }
-    let allow = raw.allow.iter().map(|s| {
-        super::raw::net(s)
-            .ok_or_else(|| at("allow", format!("\"{s}\" is no address and no prefix")))
-    });
-    let allow = allow.collect::<Result<Vec<IpNet>, _>>()?;
-    let identity = match (&raw.certificate, &raw.key) {
-        (Some(certificate), Some(key)) => Files {
-            certificate: certificate.clone(),
-            key: key.clone(),
-            own: false,
-        },
-        (None, None) => Files::of(role),
-        _ => {
-            return Err(at(
-                if raw.key.is_some() {
-                    "key"
-                } else {
-                    "certificate"
-                },
-                "a certificate and its key come together: give both, or neither".to_owned(),
-            ));
-        }
-    };
+    let pins = c.pins.iter().map(|p| p.parse::<Pin>());
+    let pins: Result<Vec<_>, _> = pins.collect();
+    let pins = pins.map_err(|e| at("pins", e.to_string()))?;
     Ok(Quic {
-        port: raw.port,
-        lane: raw.lane,
-        trust: who(&raw, device)?,
-        cc: raw.cc,
-        reinject: raw.reinject,
-        resume: raw.resume,
-        acks: raw.acks,
-        send_window: raw.send_window,
-        identity,
-        name: raw.name,
-        forward: raw.forward,
-        allow,
+        port: c.port,
+        lane: c.lane,
+        cc: c.cc,
+        reinject: c.reinject,
+        resume: c.resume,
+        acks: c.acks,
+        send_window: c.send_window,
+        identity: match (c.certificate, c.key) {
+            (Some(certificate), Some(key)) => Files {
+                certificate,
+                key,
+                own: false,
+            },
+            _ => Files::of(role),
+        },
+        name: c.name,
+        // The file says exactly one of them.
+        trust: match (c.authorities, c.anyone) {
+            (Some(file), _) => Who::Authorities(file),
+            (None, true) => Who::Anyone,
+            (None, false) => Who::Pins(pins),
+        },
+        forward: c.forward,
+        allow: c.allow,
     })
-}
-
-fn who(raw: &RawQuic, device: bool) -> Result<Who, Problem> {
-    let at = |key: &str, what: &str| problem(&["mpquic", key], what);
-    let pins = raw.pins.iter().map(|p| p.parse::<Pin>());
-    let pins = pins
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| at("pins", &e.to_string()))?;
-    match (pins.is_empty(), &raw.authorities, raw.anyone) {
-        (false, None, false) => Ok(Who::Pins(pins)),
-        (true, Some(file), false) => Ok(Who::Authorities(file.clone())),
-        (true, None, true) if !device => Ok(Who::Anyone),
-        (true, None, true) => Err(at("anyone", "a device must know its proxy: give its pin")),
-        (true, None, false) if device => Err(at(
-            "pins",
-            "whom to trust is not said: give the proxy's key, pins = [\"sha256/...\"] (it prints \
-             it when it starts), or authorities = \"FILE\"",
-        )),
-        (true, None, false) => Err(at(
-            "pins",
-            "whom to trust is not said: give the devices' keys, pins = [\"sha256/...\"] (they \
-             print them when they start), or authorities = \"FILE\", or anyone = true",
-        )),
-        _ => Err(at(
-            "pins",
-            "of pins, authorities and anyone, only one can be said",
-        )),
-    }
 }
 
 /// The scheduler of a configuration or a request.

@@ -1,5 +1,6 @@
 //! The control API of the engine `mpquic`.
 
+use braid_api::config::NO_LANE;
 use braid_api::{
     AccessAddress, AccessChange, AccessState, AccessStatus, Connection, Connections, Counters,
     Engine, EventKind, Events, Lane, Priorities, Role, SchedulerChange, Status, Weights,
@@ -216,7 +217,7 @@ impl Api for State {
             let wrong = |why: String| DaemonError::Config(of(&why));
             expected.check().map_err(wrong)?;
             if expected.down.is_some() && self.quic.lane == Lane::Stream {
-                return Err(DaemonError::Refused(of(config::NO_LANE)));
+                return Err(DaemonError::Refused(of(NO_LANE)));
             }
         }
         if let Some(enabled) = change.enabled {

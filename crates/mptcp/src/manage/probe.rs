@@ -22,9 +22,6 @@ use braid_core::Time;
 
 /// Length of every probe, bytes.
 pub const LEN: usize = 32;
-/// The UDP port of the answerer, and the TCP port of the check whether MPTCP
-/// passes, where no other is configured.
-pub const PORT: u16 = 7724;
 
 const MAGIC: [u8; 4] = *b"BRPM";
 const VERSION: u8 = 1;

@@ -1,0 +1,189 @@
+//! `[access.NAME]`: what each end is told about an access.
+
+use std::net::IpAddr;
+
+use braid_core::{AccessKind, Pattern};
+use ipnet::IpNet;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::manager::ADDRESSES;
+use super::text;
+use crate::diagnostic::Problem;
+use crate::{Engine, Expected, Lane, Role};
+
+/// Reason why only Multipath QUIC makes use of what is expected.
+pub const KERNEL_WINDOWS: &str = "the kernel's windows begin as the kernel has it: what is \
+                                  expected is of use to engine = \"mpquic\" alone";
+
+/// Reason why the stream lane makes no use of what is expected of downlinks.
+pub const NO_LANE: &str =
+    "only on the datagram lane the proxy is told what a downlink is expected to carry";
+
+/// Access in the configuration of one role.
+pub trait Access: Serialize + DeserializeOwned {
+    /// Role of the end that is told of accesses so.
+    const ROLE: Role;
+    /// Messages about wrong keys that say more than the parser's: how the parser's begins, and
+    /// what to say instead.
+    const WORDS: &[(&str, &str)];
+
+    /// Returns the addresses that are known of it, if any are.
+    fn network(&self) -> Option<IpNet>;
+
+    /// Checks the values of an access called `name`.
+    ///
+    /// # Errors
+    /// The key, what is wrong with its value, and what was expected.
+    fn check(&self, name: &str, setting: Setting) -> Result<(), Problem>;
+}
+
+/// Setting outside of an access that its values have to go with.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    pub(super) engine: Engine,
+    /// Lane of Multipath QUIC.
+    pub(super) lane: Lane,
+}
+
+/// `[access.NAME]` at the device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceAccess {
+    /// Interfaces that serve it: a name, or a pattern of names.
+    pub interface: Pattern,
+    /// Technology.
+    #[serde(default = "other")]
+    pub kind: AccessKind,
+    /// The only address to use; absent: any of the interface.
+    #[serde(default, with = "text::host", skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// Addresses of one of its interfaces in use at most, 1 to 8; absent: as `[manager]` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_addresses: Option<usize>,
+    /// Use it only when no other access is active.
+    #[serde(default)]
+    pub backup: bool,
+    /// Place in the order of the accesses: those of the least number carry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u16>,
+    /// Share of the traffic, above 0, where the scheduler knows weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
+    /// Rates that it is expected to carry, as text with a unit; Multipath QUIC only.
+    #[serde(
+        default,
+        with = "text::rates",
+        skip_serializing_if = "Expected::is_unknown"
+    )]
+    pub expected: Expected,
+}
+
+/// `[access.NAME]` at the proxy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProxyAccess {
+    /// Addresses of the peers on this access: one, or a prefix.
+    #[serde(with = "text::network")]
+    pub address: IpNet,
+    /// Technology.
+    #[serde(default = "other")]
+    pub kind: AccessKind,
+    /// Share of the traffic, above 0, where the scheduler knows weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
+}
+
+fn other() -> AccessKind {
+    AccessKind::Other
+}
+
+impl Access for DeviceAccess {
+    const ROLE: Role = Role::Device;
+    const WORDS: &[(&str, &str)] = &[(
+        "missing field `interface`",
+        "an access of a device needs an interface: interface = \"NAME\"",
+    )];
+
+    fn network(&self) -> Option<IpNet> {
+        self.address.map(IpNet::from)
+    }
+
+    fn check(&self, name: &str, setting: Setting) -> Result<(), Problem> {
+        let at = |key: &str, what: &str| Problem::at_key(&["access", name, key], what);
+        let quic = setting.engine == Engine::Mpquic;
+        if self.max_addresses.is_some_and(|n| !ADDRESSES.contains(&n)) {
+            let what = format!("access \"{name}\": expected 1 to 8 addresses");
+            return Err(at("max_addresses", &what));
+        }
+        check_weight(name, self.weight)?;
+        self.expected.check().map_err(|e| at("expected", &e))?;
+        if !self.expected.is_unknown() && !quic {
+            return Err(at("expected", KERNEL_WINDOWS));
+        }
+        if quic && self.expected.down.is_some() && setting.lane == Lane::Stream {
+            return Err(at("expected", NO_LANE));
+        }
+        if quic && !self.interface.is_name() {
+            let what = "Multipath QUIC follows one interface of each access: give its whole name";
+            return Err(at("interface", what));
+        }
+        Ok(())
+    }
+}
+
+impl Access for ProxyAccess {
+    const ROLE: Role = Role::Proxy;
+    // The list of keys is that of this table alone: elsewhere the parser's words stay.
+    const WORDS: &[(&str, &str)] = &[
+        (
+            "missing field `address`",
+            "a proxy knows its peer's accesses by address: give one, or a prefix",
+        ),
+        (
+            "unknown key `interface`, expected one of `address`, `kind`, `weight`",
+            "a proxy knows its peer's accesses by address, without interface",
+        ),
+        (
+            "unknown key `max_addresses`, expected one of `address`, `kind`, `weight`",
+            "max_addresses is set at the device",
+        ),
+        (
+            "unknown key `backup`, expected one of `address`, `kind`, `weight`",
+            "backup is set at the device",
+        ),
+        (
+            "unknown key `priority`, expected one of `address`, `kind`, `weight`",
+            "priority is set at the device",
+        ),
+        (
+            "unknown key `expected`, expected one of `address`, `kind`, `weight`",
+            "what an access carries the device knows: set it there",
+        ),
+    ];
+
+    fn network(&self) -> Option<IpNet> {
+        Some(self.address)
+    }
+
+    fn check(&self, name: &str, _: Setting) -> Result<(), Problem> {
+        check_weight(name, self.weight)
+    }
+}
+
+/// Checks that requests can name an access so.
+pub(super) fn check_name(name: &str) -> Result<(), Problem> {
+    if !name.is_empty() && !name.contains(['/', '?', '#', '%']) {
+        return Ok(());
+    }
+    let what = format!("access name \"{name}\" is empty or has one of / ? # %");
+    Err(Problem::at_key(&["access", name], what))
+}
+
+fn check_weight(name: &str, weight: Option<f64>) -> Result<(), Problem> {
+    if weight.is_none_or(|w| w.is_finite() && w > 0.0) {
+        return Ok(());
+    }
+    let what = format!("access \"{name}\": a weight is a number above 0");
+    Err(Problem::at_key(&["access", name, "weight"], what))
+}

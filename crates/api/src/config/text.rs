@@ -1,0 +1,119 @@
+//! Values that a configuration writes as text.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Deserializer};
+
+/// Reads one address, or a list of them.
+pub(super) fn one_or_more<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<IpAddr>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "an address, or a list of them")]
+    enum OneOrMore {
+        One(IpAddr),
+        More(Vec<IpAddr>),
+    }
+    Ok(match OneOrMore::deserialize(d)? {
+        OneOrMore::One(address) => vec![address],
+        OneOrMore::More(all) => all,
+    })
+}
+
+/// Reads an address, or a prefix.
+fn parse_network(s: &str) -> Result<IpNet, String> {
+    let address = || s.parse::<IpAddr>().ok().map(IpNet::from);
+    let network = s.parse().ok().or_else(address);
+    network.ok_or_else(|| format!("\"{s}\" is no address and no prefix"))
+}
+
+/// Addresses of peers: one, or a prefix.
+pub(super) mod network {
+    use ipnet::IpNet;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(network: &IpNet, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(network)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<IpNet, D::Error> {
+        super::parse_network(&String::deserialize(d)?).map_err(D::Error::custom)
+    }
+}
+
+/// Lists of addresses and prefixes.
+pub(super) mod networks {
+    use ipnet::IpNet;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(all: &[IpNet], s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(all.iter().map(ToString::to_string))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<IpNet>, D::Error> {
+        let all = Vec::<String>::deserialize(d)?;
+        let networks = all.iter().map(|s| super::parse_network(s));
+        networks.collect::<Result<_, _>>().map_err(D::Error::custom)
+    }
+}
+
+/// One address, or none.
+pub(super) mod host {
+    use std::net::IpAddr;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(a: &Option<IpAddr>, s: S) -> Result<S::Ok, S::Error> {
+        a.serialize(s)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<IpAddr>, D::Error> {
+        let Some(text) = Option::<String>::deserialize(d)? else {
+            return Ok(None);
+        };
+        let network = super::parse_network(&text).map_err(D::Error::custom)?;
+        if network.prefix_len() != network.max_prefix_len() {
+            let what = "a device has an address here, not a prefix";
+            return Err(D::Error::custom(format!("\"{text}\": {what}")));
+        }
+        Ok(Some(network.addr()))
+    }
+}
+
+/// Expected rates with their units.
+pub(super) mod rates {
+    use braid_core::Rate;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::Expected;
+
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    struct Text {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        down: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        up: Option<String>,
+    }
+
+    pub(crate) fn serialize<S: Serializer>(e: &Expected, s: S) -> Result<S::Ok, S::Error> {
+        let text = |r: Option<Rate>| r.map(|r| r.to_string());
+        let (down, up) = (text(e.down), text(e.up));
+        Text { down, up }.serialize(s)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Expected, D::Error> {
+        let text = Text::deserialize(d)?;
+        let rate = |way: &str, text: Option<String>| {
+            let read = text.map(|t| t.parse::<Rate>()).transpose();
+            read.map_err(|e| D::Error::custom(format!("{way}: {e}")))
+        };
+        Ok(Expected {
+            down: rate("down", text.down)?,
+            up: rate("up", text.up)?,
+        })
+    }
+}
