@@ -38,7 +38,7 @@ pub(super) fn run(args: &DriveArgs) -> Result<(), Failure> {
         None => (DriveSpec::shipped(), "drive".to_owned()),
         Some(file) => {
             let text = braid_traces::read_text(file)?;
-            let spec = DriveSpec::parse(&text).map_err(|e| Failure::Trace(e.in_file(file)))?;
+            let spec = DriveSpec::parse(&text).map_err(|p| p.in_file(file.clone(), &text))?;
             (spec, super::name(file))
         }
     };

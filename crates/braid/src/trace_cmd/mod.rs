@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use braid_api::diagnostic::Diagnostic;
 use braid_core::units::parse_duration;
 use braid_traces::{Format, LineError, Trace, TraceError, stats};
 use clap::{Args, Subcommand};
@@ -74,6 +75,8 @@ fn execute(command: &TraceCommand) -> Result<(), Failure> {
 enum Failure {
     #[error(transparent)]
     Trace(#[from] TraceError),
+    #[error(transparent)]
+    Scenario(#[from] Diagnostic),
     #[error("{0}")]
     Usage(String),
     #[error("cannot write {0}: {1}")]
@@ -83,7 +86,7 @@ enum Failure {
 impl Failure {
     fn status(&self) -> u8 {
         match self {
-            Self::Trace(_) | Self::Usage(_) => 2,
+            Self::Trace(_) | Self::Scenario(_) | Self::Usage(_) => 2,
             Self::Write(..) => 1,
         }
     }

@@ -1,5 +1,7 @@
 //! Reading scenarios: what is accepted, what is refused, and what is said then.
 
+#[cfg(feature = "report")]
+mod kinds;
 mod refused;
 
 use std::collections::BTreeMap;

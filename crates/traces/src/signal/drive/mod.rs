@@ -33,7 +33,7 @@ const LETTERS: [&str; MAX_SECTORS] = ["a", "b", "c", "d", "e", "f"];
 /// The scenario does not hold together ([`DriveSpec::check`]), or the drive is
 /// too long.
 pub fn drive(spec: &DriveSpec, seed: u64, seconds: u32) -> Result<Measurements, String> {
-    spec.check()?;
+    spec.check().map_err(|p| p.message)?;
     if !(1..=MAX_SECONDS).contains(&seconds) {
         return Err(format!(
             "a drive of {seconds} s: expected 1 to {MAX_SECONDS} s"

@@ -1,5 +1,6 @@
 //! The scenario of a drive: a TOML file, strict.
 
+use braid_api::diagnostic::{Problem, nearest};
 use indexmap::IndexMap;
 use serde::Deserialize;
 
@@ -154,132 +155,184 @@ impl DriveSpec {
     /// Reads a scenario and checks it.
     ///
     /// # Errors
-    /// Where it cannot be read, as line and column; what does not hold together.
-    pub fn parse(text: &str) -> Result<Self, crate::LineError> {
-        let spec: Self = toml::from_str(text).map_err(|e| {
-            let before = e.span().map(|s| &text[..s.start.min(text.len())]);
-            let line = before.map(|b| b.matches('\n').count() as u64 + 1);
-            crate::LineError {
-                line,
-                msg: e.message().trim().to_owned(),
-            }
-        })?;
-        spec.check()
-            .map_err(|msg| crate::LineError { line: None, msg })?;
+    /// Where it cannot be read or does not hold together: the place, what is wrong there, and
+    /// what was expected.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let spec: Self = toml::from_str(text)?;
+        spec.check()?;
         Ok(spec)
     }
 
-    /// Whether names refer to what there is and numbers are in their ranges.
+    /// Checks that names refer to what there is and that numbers are in their ranges.
     ///
     /// # Errors
-    /// What is wrong and what was expected.
-    pub fn check(&self) -> Result<(), String> {
-        let r = &self.receiver;
-        within("receiver: height_m", r.height_m, 1.0, 10.0)?;
-        within("receiver: vehicle_loss_db", r.vehicle_loss_db, 0.0, 60.0)?;
-        within("receiver: noise_figure_db", r.noise_figure_db, 0.0, 30.0)?;
-        within(
-            "receiver: sensitivity_dbm",
-            r.sensitivity_dbm,
-            -150.0,
-            -60.0,
-        )?;
-        within("receiver: detection_db", r.detection_db, -20.0, 20.0)?;
-        count("operator", self.operator.len(), 8)?;
-        count("stretch", self.stretch.len(), 1000)?;
-        count("area", self.area.len(), 64)?;
+    /// The key, what is wrong with its value, and what was expected.
+    pub fn check(&self) -> Result<(), Problem> {
+        self.receiver.check()?;
+        count(&["operator"], "operator", self.operator.len(), 8)?;
+        count(&["stretch"], "stretch", self.stretch.len(), 1000)?;
+        count(&["area"], "area", self.area.len(), 64)?;
         for (i, o) in self.operator.iter().enumerate() {
-            name(&o.name)?;
+            let at = ["operator", &i.to_string()];
+            name(&[&at[..], &["name"]].concat(), &o.name)?;
             if self.operator[..i].iter().any(|p| p.name == o.name) {
-                return Err(format!("two operators named \"{}\"", o.name));
+                let what = format!("two operators named \"{}\"", o.name);
+                return Err(Problem::at_key(&[&at[..], &["name"]].concat(), what));
             }
-            count(&format!("{}: carrier", o.name), o.carrier.len(), 8)?;
-            for (j, c) in o.carrier.iter().enumerate() {
-                name(&c.name)?;
-                let of = format!("{} {}", o.name, c.name);
-                if o.carrier[..j].iter().any(|p| p.name == c.name) {
-                    return Err(format!("two carriers named \"{}\" of {}", c.name, o.name));
-                }
-                within(
-                    &format!("{of}: frequency_mhz"),
-                    c.frequency_mhz,
-                    450.0,
-                    6000.0,
-                )?;
-                within(&format!("{of}: bandwidth_mhz"), c.bandwidth_mhz, 1.4, 20.0)?;
-                within(&format!("{of}: power_dbm"), c.power_dbm, -10.0, 60.0)?;
-                within(&format!("{of}: antenna_dbi"), c.antenna_dbi, -10.0, 30.0)?;
-            }
+            o.check(&at)?;
         }
         for (area, a) in &self.area {
-            name(area)?;
-            within(&format!("{area}: speed_kmh"), a.speed_kmh, 1.0, 300.0)?;
+            name(&["area", area], area)?;
+            let speed = format!("{area}: speed_kmh");
+            within(
+                &["area", area, "speed_kmh"],
+                &speed,
+                a.speed_kmh,
+                1.0,
+                300.0,
+            )?;
             for (operator, g) in &a.sites {
-                self.check_grid(&format!("{area}, {operator}"), operator, g)?;
+                self.check_grid(area, operator, g)?;
             }
         }
-        for s in &self.stretch {
-            if !self.area.contains_key(&s.area) {
-                let known: Vec<&str> = self.area.keys().map(String::as_str).collect();
-                let known = known.join(", ");
-                return Err(format!("no area \"{}\": expected one of {known}", s.area));
+        for (i, s) in self.stretch.iter().enumerate() {
+            self.check_stretch(&["stretch", &i.to_string()], s)?;
+        }
+        Ok(())
+    }
+
+    fn check_stretch(&self, at: &[&str], s: &Stretch) -> Result<(), Problem> {
+        if !self.area.contains_key(&s.area) {
+            let known = self.area.keys().map(String::as_str);
+            let what = format!("no area \"{}\"", s.area);
+            return Err(unknown(&[at, &["area"]].concat(), what, &s.area, known));
+        }
+        let what = format!("stretch {}: minutes", s.area);
+        within(&[at, &["minutes"]].concat(), &what, s.minutes, 0.1, 1440.0)
+    }
+
+    fn check_grid(&self, area: &str, operator: &str, g: &Grid) -> Result<(), Problem> {
+        let at = ["area", area, "sites", operator];
+        let of = format!("{area}, {operator}");
+        let Some(o) = self.operator.iter().find(|o| o.name == operator) else {
+            let known = self.operator.iter().map(|o| o.name.as_str());
+            let what = format!("{of}: no operator \"{operator}\"");
+            return Err(unknown(&at, what, operator, known));
+        };
+        for (key, value, low, high) in [
+            ("spacing_m", g.spacing_m, 50.0, 30_000.0),
+            ("rows", f64::from(g.rows), 1.0, 9.0),
+            ("jitter", g.jitter, 0.0, 0.5),
+            ("sectors", g.sectors as f64, 1.0, 6.0),
+            ("height_m", g.height_m, 5.0, 150.0),
+            ("power_offset_db", g.power_offset_db, -40.0, 20.0),
+        ] {
+            let key_at = [&at[..], &[key]].concat();
+            within(&key_at, &format!("{of}: {key}"), value, low, high)?;
+        }
+        for (carrier, share) in &g.carriers {
+            let at = [&at[..], &["carriers", carrier]].concat();
+            if !o.carrier.iter().any(|c| c.name == *carrier) {
+                let known = o.carrier.iter().map(|c| c.name.as_str());
+                let what = format!("{of}: no carrier \"{carrier}\" of {operator}");
+                return Err(unknown(&at, what, carrier, known));
             }
+            within(&at, &format!("{of}: part with {carrier}"), *share, 0.0, 1.0)?;
+        }
+        Ok(())
+    }
+}
+
+impl Receiver {
+    fn check(&self) -> Result<(), Problem> {
+        for (key, value, low, high) in [
+            ("height_m", self.height_m, 1.0, 10.0),
+            ("vehicle_loss_db", self.vehicle_loss_db, 0.0, 60.0),
+            ("noise_figure_db", self.noise_figure_db, 0.0, 30.0),
+            ("sensitivity_dbm", self.sensitivity_dbm, -150.0, -60.0),
+            ("detection_db", self.detection_db, -20.0, 20.0),
+        ] {
             within(
-                &format!("stretch {}: minutes", s.area),
-                s.minutes,
-                0.1,
-                1440.0,
+                &["receiver", key],
+                &format!("receiver: {key}"),
+                value,
+                low,
+                high,
             )?;
         }
         Ok(())
     }
+}
 
-    fn check_grid(&self, of: &str, operator: &str, g: &Grid) -> Result<(), String> {
-        let Some(o) = self.operator.iter().find(|o| o.name == operator) else {
-            return Err(format!("{of}: no operator \"{operator}\""));
-        };
-        within(&format!("{of}: spacing_m"), g.spacing_m, 50.0, 30_000.0)?;
-        within(&format!("{of}: rows"), f64::from(g.rows), 1.0, 9.0)?;
-        within(&format!("{of}: jitter"), g.jitter, 0.0, 0.5)?;
-        within(&format!("{of}: sectors"), g.sectors as f64, 1.0, 6.0)?;
-        within(&format!("{of}: height_m"), g.height_m, 5.0, 150.0)?;
-        within(
-            &format!("{of}: power_offset_db"),
-            g.power_offset_db,
-            -40.0,
-            20.0,
+impl OperatorSpec {
+    /// Checks the carriers; `at` is the place of the operator.
+    fn check(&self, at: &[&str]) -> Result<(), Problem> {
+        let carriers = format!("{}: carrier", self.name);
+        count(
+            &[at, &["carrier"]].concat(),
+            &carriers,
+            self.carrier.len(),
+            8,
         )?;
-        for (carrier, share) in &g.carriers {
-            if !o.carrier.iter().any(|c| c.name == *carrier) {
-                return Err(format!("{of}: no carrier \"{carrier}\" of {operator}"));
+        for (i, c) in self.carrier.iter().enumerate() {
+            let number = i.to_string();
+            let at = |key| [at, &["carrier", &number, key]].concat();
+            name(&at("name"), &c.name)?;
+            if self.carrier[..i].iter().any(|p| p.name == c.name) {
+                let what = format!("two carriers named \"{}\" of {}", c.name, self.name);
+                return Err(Problem::at_key(&at("name"), what));
             }
-            within(&format!("{of}: part with {carrier}"), *share, 0.0, 1.0)?;
+            for (key, value, low, high) in [
+                ("frequency_mhz", c.frequency_mhz, 450.0, 6000.0),
+                ("bandwidth_mhz", c.bandwidth_mhz, 1.4, 20.0),
+                ("power_dbm", c.power_dbm, -10.0, 60.0),
+                ("antenna_dbi", c.antenna_dbi, -10.0, 30.0),
+            ] {
+                let what = format!("{} {}: {key}", self.name, c.name);
+                within(&at(key), &what, value, low, high)?;
+            }
         }
         Ok(())
     }
 }
 
-fn within(what: &str, v: f64, low: f64, high: f64) -> Result<(), String> {
+fn within(at: &[&str], what: &str, v: f64, low: f64, high: f64) -> Result<(), Problem> {
     if (low..=high).contains(&v) {
         return Ok(());
     }
-    Err(format!("{what} is {v}: expected {low} to {high}"))
+    let what = format!("{what} is {v}: expected {low} to {high}");
+    Err(Problem::at_key(at, what))
 }
 
-fn count(what: &str, n: usize, most: usize) -> Result<(), String> {
+fn count(at: &[&str], what: &str, n: usize, most: usize) -> Result<(), Problem> {
     if (1..=most).contains(&n) {
         return Ok(());
     }
-    Err(format!("{n} of {what}: expected 1 to {most}"))
+    let what = format!("{n} of {what}: expected 1 to {most}");
+    Err(Problem::at_key(at, what))
+}
+
+/// Problem with a name that stands for nothing: which there are, and which was meant.
+fn unknown<'a>(
+    at: &[&str],
+    mut what: String,
+    given: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Problem {
+    let known: Vec<&str> = known.collect();
+    what += &format!(": expected one of {}", known.join(", "));
+    if let Some(near) = nearest(given, known) {
+        what += &format!("; did you mean \"{near}\"?");
+    }
+    Problem::at_key(at, what)
 }
 
 /// Names stand in CSV files and in columns of traces.
-fn name(s: &str) -> Result<(), String> {
+fn name(at: &[&str], s: &str) -> Result<(), Problem> {
     let ok = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
     if !s.is_empty() && s.len() <= 40 && s.bytes().all(ok) {
         return Ok(());
     }
-    Err(format!(
-        "\"{s}\" is no name: expected up to 40 letters, digits, _ - ."
-    ))
+    let what = format!("\"{s}\" is no name: expected up to 40 letters, digits, _ - .");
+    Err(Problem::at_key(at, what))
 }

@@ -49,62 +49,86 @@ fn powers_are_correlated_over_time_and_reported_in_whole_decibels() {
     assert!((0.5..6.0).contains(&step), "{step} dB");
 }
 
+/// The error of a scenario, as the command line prints it.
+fn refused(text: &str) -> String {
+    let problem = DriveSpec::parse(text).unwrap_err();
+    problem.in_file("d.toml".into(), text).to_string()
+}
+
 #[test]
 fn bad_scenarios_say_where_and_what() {
     let shipped = DriveSpec::shipped_text();
     assert!(DriveSpec::parse(shipped).is_ok());
     for (from, to, says) in [
-        ("[[operator]]", "[[operators]]", "unknown field `operators`"),
+        (
+            "[[operator]]",
+            "[[operators]]",
+            "13:3: unknown key `operators`, expected one of `receiver`, `operator`, `area`, \
+             `stretch`; did you mean `operator`?",
+        ),
+        (
+            "vehicle_loss_db = 11.5",
+            "vehicle_loss_db = 61.5",
+            "8:1: receiver: vehicle_loss_db is 61.5: expected 0 to 60",
+        ),
         (
             "speed_kmh = 70",
             "speed_kmh = 7000",
-            "road: speed_kmh is 7000: expected 1 to 300",
+            "39:1: road: speed_kmh is 7000: expected 1 to 300",
         ),
-        ("rows = 1,", "rows = 0,", "rows is 0: expected 1 to 9"),
+        (
+            "rows = 1,",
+            "rows = 0,",
+            "42:27: road, op1: rows is 0: expected 1 to 9",
+        ),
         (
             "propagation = \"uma\"",
-            "propagation = \"moon\"",
-            "unknown variant `moon`",
+            "propagation = \"umma\"",
+            "28:15: unknown value `umma`, expected one of `uma`, `umi`, `rma`; did you mean `uma`?",
         ),
         (
             "area = \"road\"",
-            "area = \"sea\"",
-            "no area \"sea\": expected one of",
+            "area = \"rode\"",
+            "59:1: no area \"rode\": expected one of residential, road, open; did you mean \"road\"?",
         ),
         (
             "name = \"op2\"",
             "name = \"op1\"",
-            "two operators named \"op1\"",
+            "21:1: two operators named \"op1\"",
         ),
-        ("name = \"op2\"", "name = \"op,2\"", "is no name"),
+        (
+            "name = \"op2\"",
+            "name = \"op,2\"",
+            "21:1: \"op,2\" is no name",
+        ),
         (
             "name = \"900\"",
             "name = \"1800\"",
-            "two carriers named \"1800\"",
+            "17:5: two carriers named \"1800\" of op1",
         ),
         (
             "frequency_mhz = 940",
             "frequency_mhz = nan",
-            "expected 450 to 6000",
+            "17:19: op1 900: frequency_mhz is NaN: expected 450 to 6000",
         ),
         (
             "[area.road.sites]\nop1",
             "[area.road.sites]\nop9",
-            "no operator \"op9\"",
+            "42:1: road, op9: no operator \"op9\": expected one of op1, op2",
+        ),
+        (
+            "1800 = 0.86",
+            "1801 = 0.86",
+            "42:101: road, op1: no carrier \"1801\" of op1: expected one of 1800, 900",
         ),
     ] {
         assert!(shipped.contains(from), "{from}");
-        let e = DriveSpec::parse(&shipped.replacen(from, to, 1)).unwrap_err();
-        assert!(e.msg.contains(says), "{to}: {e:?}");
+        let e = refused(&shipped.replacen(from, to, 1));
+        assert!(e.starts_with(&format!("d.toml:{says}")), "{to}: {e}");
     }
-    let e = DriveSpec::parse("[receiver]\nheight_m = \"tall\"\n").unwrap_err();
-    assert_eq!(e.line, Some(2), "{e:?}");
-    assert!(
-        DriveSpec::parse("")
-            .unwrap_err()
-            .msg
-            .contains("missing field")
-    );
+    let e = refused("[receiver]\nheight_m = \"tall\"\n");
+    assert!(e.starts_with("d.toml:2:12: invalid type"), "{e}");
+    assert!(refused("").contains("missing field"));
 }
 
 proptest! {
