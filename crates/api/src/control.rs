@@ -23,6 +23,8 @@ use serde::{Deserialize, Serialize};
 
 mod access;
 mod event;
+#[cfg(test)]
+mod openapi;
 mod scheduler;
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,7 @@ pub use scheduler::{Acks, Lane, SchedulerChange};
 
 /// Engine that an end runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
     /// Plain TCP on one access: nothing is set up, only observed.
@@ -45,6 +48,7 @@ pub enum Engine {
 
 /// Role of a process: the end of the accesses that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The end that has the accesses (a CPE, a vehicle).
@@ -55,6 +59,7 @@ pub enum Role {
 
 /// `GET /v1/status`: what this end is and has set up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Status {
     /// Device or proxy.
     pub role: Role,
@@ -87,6 +92,7 @@ pub struct Status {
 
 /// How many subflows and announced addresses a connection may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PathLimits {
     /// Subflows beyond the first, 0 to 8.
     pub subflows: u32,
@@ -96,6 +102,7 @@ pub struct PathLimits {
 
 /// `GET /v1/connections`: every TCP and MPTCP connection of the namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Connections {
     /// When the kernel was asked.
     pub t_ns: u64,
@@ -107,6 +114,7 @@ pub struct Connections {
 
 /// A connection: one MPTCP socket, or one plain TCP socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Connection {
     /// MPTCP's local token; absent for plain TCP.
     pub token: Option<u32>,
@@ -126,6 +134,7 @@ pub struct Connection {
 
 /// Facts that the kernel tells about an MPTCP connection as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MptcpFacts {
     /// Subflows beyond the first that exist now.
     pub extra_subflows: u8,
@@ -147,6 +156,7 @@ pub struct MptcpFacts {
 
 /// One subflow (or a plain TCP connection): where it runs and how it fares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Subflow {
     /// The access, by the device's address; absent if no access has it.
     pub access: Option<String>,
@@ -237,6 +247,7 @@ impl Subflow {
 /// `GET /v1/counters`: the namespace's counters since its start, as the kernel
 /// names them (`MPTcpExt.NoDSSInWindow`, `TcpExt.TCPTimeouts`, `Tcp.RetransSegs`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counters {
     /// When they were read.
     pub t_ns: u64,
@@ -247,6 +258,7 @@ pub struct Counters {
 /// `PUT /v1/weights`: the shares of accesses by name, 0 or more; those not
 /// named keep theirs. Counts from the next segment on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Weights(pub BTreeMap<String, f64>);
 
@@ -254,11 +266,13 @@ pub struct Weights(pub BTreeMap<String, f64>);
 /// active-standby), 0 to 65535 or none; those not named keep theirs. The usable
 /// ones of the least number carry, all others wait. Counts at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Priorities(pub BTreeMap<String, Option<u16>>);
 
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ApiError {
     /// Message: what was attempted, on what, and what to do.
     pub error: String,

@@ -1,6 +1,25 @@
-//! Types of what crosses a socket or a file: the control API of a daemon (its JSON, and a client of the
-//! Unix socket that it is served on), the configuration of a daemon, and errors that point at the
-//! place in a file.
+//! Types of what crosses a socket or a file.
+//!
+//! [`control`] is the JSON of a daemon's control API, `client` asks for it over a Unix socket,
+//! [`config`] is a daemon's configuration, and [`diagnostic`] points at the place in a file that
+//! is wrong.
+//!
+//! # When changing the API
+//!
+//! Programs of other people, and of other releases, speak it. So:
+//!
+//! 1. `/v1` only grows. A new field of an answer has `#[serde(default)]`: the answer of an older
+//!    daemon can still be read. A new field of a request can be left out, and then changes
+//!    nothing.
+//! 2. Nothing under `/v1` goes, is renamed, or gets another unit, type or meaning. That takes a
+//!    path under `/v2`, served beside the old one.
+//! 3. Programs that are built with older types cannot read a new kind of event or a new state.
+//!    A field of its own is better where it can say the same.
+//! 4. A new request needs a line in the table of [`control`], its types there, its route in
+//!    `crates/daemon/src/serve.rs`, and an entry in `control/openapi.rs`.
+//! 5. `UPDATE_OPENAPI=1 cargo test -p braid-api openapi` writes `docs/openapi.json` anew. It is
+//!    checked in with the change; tests hold it against the types here and the routes there.
+//! 6. A new key of the configuration has a default: files that are right stay right.
 
 #[cfg(feature = "client")]
 pub mod client;

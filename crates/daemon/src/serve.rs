@@ -212,16 +212,22 @@ fn refuse(status: StatusCode, error: String) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::time::Duration;
 
-    use tokio::io::AsyncWriteExt;
+    use serde_json::Value;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::UnixStream;
     use tokio::sync::mpsc;
 
     use super::*;
 
-    /// Takes its time for a change of weights, of which it tells.
+    /// Takes its time for a change of weights, of which it tells, and refuses all else.
     struct Slow(mpsc::UnboundedSender<&'static str>);
+
+    fn refused<T>() -> Result<T, DaemonError> {
+        Err(DaemonError::Refused("not now".into()))
+    }
 
     impl Api for Slow {
         async fn weigh(&self, weights: &Weights) -> Result<Weights, DaemonError> {
@@ -232,32 +238,32 @@ mod tests {
         }
 
         async fn status(&self) -> Result<Status, DaemonError> {
-            unreachable!()
+            refused()
         }
         fn connections(&self) -> Result<Connections, DaemonError> {
-            unreachable!()
+            refused()
         }
         fn counters(&self) -> Result<Counters, DaemonError> {
-            unreachable!()
+            refused()
         }
         fn events(&self, _: u64) -> Events {
-            unreachable!()
+            Events::default()
         }
         async fn change(&self, _: &str, _: AccessChange) -> Result<AccessStatus, DaemonError> {
-            unreachable!()
+            refused()
         }
         async fn schedule(&self, _: &SchedulerChange) -> Result<SchedulerChange, DaemonError> {
-            unreachable!()
+            refused()
         }
         async fn prioritise(&self, _: &Priorities) -> Result<Priorities, DaemonError> {
-            unreachable!()
+            refused()
         }
         async fn weigh_connection(
             &self,
             _: &str,
             _: Option<&Weights>,
         ) -> Result<Weights, DaemonError> {
-            unreachable!()
+            refused()
         }
     }
 
@@ -276,5 +282,48 @@ mod tests {
         drop(client);
         let soon = tokio::time::timeout(Duration::from_secs(10), told.recv());
         assert_eq!(soon.await, Ok(Some("finished")));
+    }
+
+    /// Asks, and returns the status of the answer.
+    async fn asked(socket: &Path, method: &str, target: &str) -> u16 {
+        let mut client = UnixStream::connect(socket).await.unwrap();
+        let request = format!(
+            "{method} {target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+             content-length: 2\r\ncontent-type: application/json\r\n\r\n{{}}"
+        );
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        answer.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_openapi_document_has_every_request_that_is_served() {
+        let document = include_str!("../../../docs/openapi.json");
+        let document: Value = serde_json::from_str(document).unwrap();
+        let paths = document["paths"].as_object().unwrap();
+        // A router does not tell its routes.
+        let (source, _) = include_str!("serve.rs").split_once("mod tests").unwrap();
+        let served: BTreeSet<&str> = source
+            .split('"')
+            .filter(|s| s.starts_with("/v1/"))
+            .collect();
+        assert_eq!(served, paths.keys().map(String::as_str).collect());
+
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("c.sock");
+        let (tell, _told) = mpsc::unbounded_channel();
+        let app = routes(Arc::new(Slow(tell)));
+        tokio::spawn(axum::serve(listen(&socket).unwrap(), app).into_future());
+        for (path, methods) in paths {
+            let target = path.replace("{name}", "wifi").replace("{token}", "1");
+            for method in ["get", "put", "post", "patch", "delete"] {
+                let status = asked(&socket, &method.to_uppercase(), &target).await;
+                match methods.get(method) {
+                    Some(_) => assert!([200, 409].contains(&status), "{method} {path}: {status}"),
+                    None => assert_eq!(status, 405, "{method} {path}"),
+                }
+            }
+        }
     }
 }

@@ -8,10 +8,12 @@ use braid_core::{AccessKind, Rate};
 
 /// One access as an end sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccessStatus {
     /// Its name in the configuration.
     pub name: String,
     /// Its technology.
+    #[cfg_attr(test, schemars(schema_with = "super::openapi::access_kind"))]
     pub kind: AccessKind,
     /// This access's (first) address at the device; absent while it has none.
     pub address: Option<IpAddr>,
@@ -70,6 +72,7 @@ pub struct AccessStatus {
 
 /// Whether an access is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessState {
     /// Used.
@@ -113,6 +116,7 @@ impl std::fmt::Display for AccessState {
 
 /// An address of an access.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AccessAddress {
     /// The address.
     pub address: IpAddr,
@@ -124,6 +128,7 @@ pub struct AccessAddress {
 
 /// An interface that serves as no access.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ignored {
     /// The interface.
     pub interface: String,
@@ -133,6 +138,7 @@ pub struct Ignored {
 
 /// `PUT /v1/accesses/{name}`: what to change; what is absent stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AccessChange {
     /// Use it only when no other access is active.
@@ -150,13 +156,16 @@ pub struct AccessChange {
 /// it: received power (paper 003, section 3.1), a contract. New paths begin with that in
 /// view, not with ten packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
     /// From the proxy to the device, bits per second of the IP layer; absent if unknown.
     #[serde(default, rename = "down_bps", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<u64>"))]
     pub down: Option<Rate>,
     /// From the device to the proxy, bits per second of the IP layer.
     #[serde(default, rename = "up_bps", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<u64>"))]
     pub up: Option<Rate>,
 }
 

@@ -8,6 +8,7 @@ use super::AccessState;
 
 /// `GET /v1/events`: what happened to paths and links.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Events {
     /// Pass this as `after` to get only newer ones.
     pub next: u64,
@@ -20,6 +21,7 @@ pub struct Events {
 
 /// Something that happened to a path or a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Event {
     /// Counts up from 1.
     pub seq: u64,
@@ -34,6 +36,7 @@ pub struct Event {
 
 /// Kind of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
     /// An MPTCP connection began.
@@ -136,6 +139,7 @@ pub enum EventKind {
 
 /// The subflow of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SubflowEvent {
     /// The connection.
     pub token: u32,

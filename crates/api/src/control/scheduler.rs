@@ -7,6 +7,7 @@ use braid_core::sched::WrrMode;
 /// `PUT /v1/scheduler`: how this end shares its sending among the accesses. It
 /// counts for connections that begin afterwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SchedulerChange {
     /// The packet scheduler, as the kernel calls it; what is absent stays.
@@ -14,6 +15,7 @@ pub struct SchedulerChange {
     pub name: Option<String>,
     /// How round robin treats full windows; counts at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(schema_with = "super::openapi::wrr_mode"))]
     pub wrr_mode: Option<WrrMode>,
     /// Segments of a turn of round robin, 1 to 255; counts at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,6 +31,7 @@ pub struct SchedulerChange {
 
 /// Where acknowledgements of Multipath QUIC's datagram lane leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Acks {
     /// On the path of the least round-trip time.
@@ -53,6 +56,7 @@ impl Acks {
 
 /// Carrier of the data of Multipath QUIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Lane {
     /// Streams of QUIC itself, as any peer of the same draft has them.
