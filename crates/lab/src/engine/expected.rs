@@ -8,7 +8,6 @@ use braid_core::{Rate, seed};
 use braid_radio::model::rate_at;
 use rand::RngExt;
 use rand_distr::StandardNormal;
-use serde_json::{Value, json};
 
 use crate::scenario::{AccessSetup, Case, Expect};
 
@@ -35,16 +34,9 @@ fn error(expect: &Expect, label: &str) -> f64 {
     10f64.powf(z * expect.error_db / 10.0)
 }
 
-/// As a daemon is told of it at its start.
-pub(super) fn at_the_start(case: &Case, access: &str) -> Option<Value> {
-    let expected = of(case, access, Duration::ZERO).filter(|e| !e.is_unknown())?;
-    let mut out = json!({});
-    for (way, rate) in [("down", expected.down), ("up", expected.up)] {
-        if let Some(rate) = rate {
-            out[way] = json!(rate.to_string());
-        }
-    }
-    Some(out)
+/// Returns the expected rates that a daemon is told at its start.
+pub(super) fn at_the_start(case: &Case, access: &str) -> Expected {
+    of(case, access, Duration::ZERO).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use serde_spanned::Spanned;
 use crate::scenario::AccessSetup;
 use crate::scenario::raw::RawCase;
 use crate::scenario::{Case, Expect, PathManager, Problem, Traffic, unknown};
-use config::Section;
+use config::Configs;
 
 pub use mpquic::Mpquic;
 pub use mptcp::Mptcp;
@@ -115,17 +115,21 @@ pub(crate) trait LabEngine {
         false
     }
 
-    /// Section of its own in the configuration of the daemons; files of theirs go to `dir`.
+    /// Engine of its daemons.
+    fn daemons(&self) -> braid_api::Engine;
+
+    /// Adds what is its own to the configuration of the daemons; files of theirs go to `dir`.
     ///
     /// # Errors
     /// The files cannot be made.
-    fn section(
+    fn configure(
         &self,
         _case: &Case,
         _service: IpAddr,
         _dir: &Path,
-    ) -> anyhow::Result<Option<Section>> {
-        Ok(None)
+        _configs: &mut Configs<'_>,
+    ) -> anyhow::Result<()> {
+        Ok(())
     }
 
     /// Headers that its packets carry, from which the ceiling is computed.

@@ -4,16 +4,15 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use braid_api::{Acks, Lane, Role};
+use braid_api::{Acks, Lane, Role, config};
 use braid_core::overhead;
 use braid_core::sched::WrrMode;
 use braid_mpquic::tls::{Identity, Pin};
 use braid_mpquic::{Error, Options, Steering, congestion};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use serde_spanned::Spanned;
 
-use super::config::Section;
+use super::config::Configs;
 use super::keys::{minrtt, wrr_mode};
 use super::{AccessNamed, EngineKeys, LabEngine, PORT};
 #[cfg(feature = "report")]
@@ -206,14 +205,22 @@ impl LabEngine for Mpquic {
         true
     }
 
-    fn section(&self, case: &Case, service: IpAddr, dir: &Path) -> anyhow::Result<Option<Section>> {
+    fn daemons(&self) -> braid_api::Engine {
+        braid_api::Engine::Mpquic
+    }
+
+    fn configure(
+        &self,
+        case: &Case,
+        service: IpAddr,
+        dir: &Path,
+        configs: &mut Configs<'_>,
+    ) -> anyhow::Result<()> {
         let keys = keys(dir)?;
-        let of = |role| self.of_role(&keys, case, service, role);
-        Ok(Some(Section {
-            name: "mpquic",
-            device: of(Role::Device),
-            proxy: of(Role::Proxy),
-        }))
+        let of = |role| Some(self.section(&keys, case, service, role));
+        configs.device.mpquic = of(Role::Device);
+        configs.proxy.mpquic = of(Role::Proxy);
+        Ok(())
     }
 
     fn transport(&self) -> overhead::Transport {
@@ -234,30 +241,32 @@ impl LabEngine for Mpquic {
 
 impl Mpquic {
     /// `[mpquic]` of an end.
-    fn of_role(&self, keys: &Keys, case: &Case, service: IpAddr, role: Role) -> Value {
+    fn section(&self, keys: &Keys, case: &Case, service: IpAddr, role: Role) -> config::Mpquic {
         let (own, other) = match role {
             Role::Device => (&keys.device, &keys.proxy),
             Role::Proxy => (&keys.proxy, &keys.device),
         };
-        let mut all = json!({
-            "certificate": own.0,
-            "key": own.1,
-            "pins": [other.2.to_string()],
-            "cc": case.cc.as_deref().unwrap_or(CC),
-            "resume": self.resume,
-            "lane": self.lane,
-            "reinject": self.reinject,
-            "acks": self.acks,
-            "send_window": self.send_window,
-        });
+        let mut section = config::Mpquic {
+            certificate: Some(own.0.clone()),
+            key: Some(own.1.clone()),
+            pins: vec![other.2.to_string()],
+            cc: case.cc.as_deref().unwrap_or(CC).to_owned(),
+            resume: self.resume,
+            lane: self.lane,
+            reinject: self.reinject,
+            acks: self.acks,
+            send_window: self.send_window,
+            ..config::Mpquic::default()
+        };
         match role {
             Role::Device => {
                 let to = SocketAddr::new(service, PORT);
-                all["forward"] = json!([{ "listen": FORWARDED, "to": to }]);
+                let listen = FORWARDED;
+                section.forward.push(config::Forward { listen, to });
             }
-            Role::Proxy => all["allow"] = json!([service.to_string()]),
+            Role::Proxy => section.allow.push(service.into()),
         }
-        all
+        section
     }
 }
 

@@ -60,6 +60,10 @@ impl LabEngine for Mptcp {
         Transport::Mptcp
     }
 
+    fn daemons(&self) -> braid_api::Engine {
+        braid_api::Engine::Mptcp
+    }
+
     fn transport(&self) -> overhead::Transport {
         overhead::Transport::Mptcp
     }

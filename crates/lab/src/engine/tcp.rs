@@ -53,6 +53,10 @@ impl LabEngine for Tcp {
         None
     }
 
+    fn daemons(&self) -> braid_api::Engine {
+        braid_api::Engine::Tcp
+    }
+
     fn transport(&self) -> overhead::Transport {
         overhead::Transport::Tcp
     }

@@ -12,11 +12,12 @@ use braid_api::{
 };
 use braid_mptcp::weights;
 use indexmap::IndexMap as Map;
+use serde::Serialize;
 
 use super::Context;
 use super::DEVICE;
 use super::child::{Lines, epitaph, log_sink, wait_ready, write_json};
-use crate::engine::config::{Config, Configs};
+use crate::engine::config::Configs;
 use crate::scenario::{Case, Direction};
 use braid_netns::error::LabError;
 use braid_netns::{Child, Namespace, Spawn, Topology};
@@ -59,8 +60,8 @@ impl Ends {
             .device(DEVICE)
             .ok_or_else(|| anyhow::anyhow!("the topology lacks its device"))?;
         let engine = case.engine.get();
-        let section = engine.section(case, topology.service, context.run.dir())?;
-        let configs = Configs::new(case, topology, device, section);
+        let mut configs = Configs::new(case, topology, device)?;
+        engine.configure(case, topology.service, context.run.dir(), &mut configs)?;
         // The proxy first: it has to allow what the device will join.
         let mut started = Vec::new();
         if let Some(config) = &configs.proxy_of_others {
@@ -254,7 +255,7 @@ async fn start(
     role: Role,
     name: &str,
     namespace: &Namespace,
-    config: &Config,
+    config: &impl Serialize,
 ) -> Result<End> {
     let dir = context.run.dir();
     let (file, socket): (PathBuf, PathBuf) = (
