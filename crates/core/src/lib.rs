@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod cc;
+pub mod control;
 pub mod overhead;
 pub mod pattern;
 pub mod rate;

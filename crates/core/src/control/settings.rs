@@ -1,0 +1,134 @@
+//! Configuration of the control loop, as its journal keeps it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::PerDirection;
+use crate::{AccessKind, Rate};
+
+/// Configuration of the loop: its policy and its accesses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Policy and its parameters.
+    #[serde(default)]
+    pub policy: PolicySettings,
+    /// Accesses by name.
+    pub accesses: BTreeMap<String, AccessSettings>,
+}
+
+/// Policy by name, with the parameters of those that have any.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolicySettings {
+    /// Name of the policy, one of [`crate::policy::POLICIES`].
+    pub name: String,
+    /// Parameters of `capacity`.
+    pub capacity: CapacitySettings,
+}
+
+impl Default for PolicySettings {
+    fn default() -> Self {
+        Self {
+            name: "static".to_owned(),
+            capacity: CapacitySettings::default(),
+        }
+    }
+}
+
+/// Parameters of the policy `capacity`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CapacitySettings {
+    /// Step to which capacities are rounded, above 0. Below ten steps the rounding is finer.
+    #[serde(rename = "step_bps")]
+    pub step: Rate,
+    /// Change of a capacity that is not worth a decision, percent of the weight in force.
+    pub hysteresis_percent: u32,
+    /// Least time between two decisions about weights, milliseconds. Roles change at once.
+    pub min_interval_ms: u64,
+}
+
+impl Default for CapacitySettings {
+    fn default() -> Self {
+        Self {
+            // Paper 000, section 6.5: capacities are rounded to the nearest 10 Mbit/s.
+            step: Rate::from_bps(10_000_000),
+            // As much as rounding itself may be off by.
+            hysteresis_percent: 5,
+            // Engines are sampled ten times a second: nothing new is known earlier.
+            min_interval_ms: 100,
+        }
+    }
+}
+
+/// Configuration of one access.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccessSettings {
+    /// Technology.
+    pub kind: AccessKind,
+    /// Share of the traffic, 0 or more; of 0, the access carries only when no other can.
+    pub weight: f64,
+    /// Whether it is used only while no other access is.
+    #[serde(default)]
+    pub backup: bool,
+    /// Rates that it is expected to carry, by contract or by the modem's word.
+    #[serde(default, rename = "expected_bps")]
+    pub expected: PerDirection<Option<Rate>>,
+    /// Estimators by name, the preferred first; those of [`crate::estimate::ESTIMATORS`].
+    #[serde(default = "default_estimators")]
+    pub estimators: Vec<String>,
+    /// Probes of `probe`.
+    #[serde(default)]
+    pub probe: ProbeSettings,
+}
+
+fn default_estimators() -> Vec<String> {
+    ["passive", "expected"].map(str::to_owned).to_vec()
+}
+
+impl AccessSettings {
+    /// Configures an access of `kind` with defaults: weight 1, no backup, nothing expected.
+    pub fn new(kind: AccessKind) -> Self {
+        Self {
+            kind,
+            weight: 1.0,
+            backup: false,
+            expected: PerDirection::default(),
+            estimators: default_estimators(),
+            probe: ProbeSettings::default(),
+        }
+    }
+}
+
+/// Probes of one access: what a probe is and what all of them may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProbeSettings {
+    /// Parallel flows of plain TCP, above 0.
+    pub flows: u32,
+    /// Length of a probe, milliseconds, above 0.
+    pub duration_ms: u64,
+    /// Mean time between two probes of one direction, milliseconds.
+    pub interval_ms: u64,
+    /// Bytes that probes may move within any hour, both directions together.
+    pub bytes_per_hour: u64,
+    /// Bytes that probes may move within any 30 days, both directions together.
+    pub bytes_per_month: u64,
+}
+
+impl Default for ProbeSettings {
+    fn default() -> Self {
+        Self {
+            // Paper 000, section 6.5, has 10 flows for 5 s every 10 s. That moves 375 MB per
+            // probe at 600 Mbit/s; a contract with a volume does not bear it.
+            flows: 10,
+            duration_ms: 1_000,
+            interval_ms: 60_000,
+            bytes_per_hour: 1_000_000_000,
+            bytes_per_month: 20_000_000_000,
+        }
+    }
+}
