@@ -9,6 +9,7 @@ pub mod control;
 pub mod estimate;
 pub mod overhead;
 pub mod pattern;
+pub mod policy;
 pub mod rate;
 pub mod sched;
 pub mod seed;
