@@ -6,6 +6,7 @@
 pub mod access;
 pub mod cc;
 pub mod control;
+pub mod control_loop;
 pub mod estimate;
 pub mod overhead;
 pub mod pattern;
