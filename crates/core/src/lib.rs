@@ -8,6 +8,7 @@ pub mod cc;
 pub mod control;
 pub mod control_loop;
 pub mod estimate;
+pub mod journal;
 pub mod overhead;
 pub mod pattern;
 pub mod policy;
