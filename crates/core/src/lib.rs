@@ -13,6 +13,7 @@ pub mod overhead;
 pub mod pattern;
 pub mod policy;
 pub mod rate;
+pub mod replay;
 pub mod sched;
 pub mod seed;
 pub mod stats;
