@@ -29,41 +29,20 @@ mod scheduler;
 #[cfg(test)]
 mod tests;
 
-pub use access::{AccessAddress, AccessChange, AccessState, AccessStatus, Expected, Ignored};
+pub use access::{AccessAddress, AccessChange, AccessStatus, Expected, Ignored};
+pub use braid_core::{AccessState, Engine, Role};
 pub use event::{Event, EventKind, Events, SubflowEvent};
 pub use scheduler::{Acks, Lane, SchedulerChange};
-
-/// Engine that an end runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Engine {
-    /// Plain TCP on one access: nothing is set up, only observed.
-    Tcp,
-    /// The kernel's Multipath TCP with its in-kernel path manager.
-    Mptcp,
-    /// Multipath QUIC, which this process speaks itself.
-    Mpquic,
-}
-
-/// Role of a process: the end of the accesses that it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// The end that has the accesses (a CPE, a vehicle).
-    Device,
-    /// The end in the network.
-    Proxy,
-}
 
 /// `GET /v1/status`: what this end is and has set up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Status {
     /// Device or proxy.
+    #[cfg_attr(test, schemars(schema_with = "openapi::role"))]
     pub role: Role,
     /// The engine that runs.
+    #[cfg_attr(test, schemars(schema_with = "openapi::engine"))]
     pub engine: Engine,
     /// When this was read.
     pub t_ns: u64,

@@ -62,3 +62,56 @@ impl FromStr for AccessKind {
         })
     }
 }
+/// Whether an access is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessState {
+    /// Used.
+    #[default]
+    Active,
+    /// Used when no other access is active.
+    Backup,
+    /// No interface, or it is down or without a carrier.
+    Down,
+    /// Nothing comes back on it, though its interface is up.
+    Silent,
+    /// Something on the path removes MPTCP's options: for plain TCP only.
+    Stripped,
+    /// Left out by a rule of the configuration or by a request, or because the kernel refused
+    /// what it needs.
+    Ignored,
+    /// Its interface is up and has no address that may be used.
+    NoAddress,
+}
+
+impl AccessState {
+    /// Every state, in the order of the type.
+    pub const ALL: [Self; 7] = [
+        Self::Active,
+        Self::Backup,
+        Self::Down,
+        Self::Silent,
+        Self::Stripped,
+        Self::Ignored,
+        Self::NoAddress,
+    ];
+
+    /// The word that the API uses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Backup => "backup",
+            Self::Down => "down",
+            Self::Silent => "silent",
+            Self::Stripped => "stripped",
+            Self::Ignored => "ignored",
+            Self::NoAddress => "no-address",
+        }
+    }
+}
+
+impl fmt::Display for AccessState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

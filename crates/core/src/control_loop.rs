@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
+use crate::AccessState;
 use crate::Time;
-use crate::api::AccessState;
 use crate::control::{
     AccessRole, AccessSettings, AccessSnapshot, Activity, Decision, Direction, DirectionSnapshot,
     Observation, PerDirection, PolicySettings, Request, Settings, Snapshot, What,

@@ -15,8 +15,8 @@ use std::io::{self, BufRead, Read, Write};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::api::{Engine, Role};
 use crate::control::{Decision, Observation};
+use crate::{Engine, Role};
 
 /// Version of the format. Raise it when an old reader would misread a new journal; a new kind
 /// of observation does not need it, because readers refuse what they do not know.

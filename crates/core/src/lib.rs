@@ -7,6 +7,7 @@ pub mod access;
 pub mod cc;
 pub mod control;
 pub mod control_loop;
+pub mod end;
 pub mod estimate;
 pub mod journal;
 pub mod overhead;
@@ -20,7 +21,8 @@ pub mod stats;
 pub mod time;
 pub mod units;
 
-pub use access::AccessKind;
+pub use access::{AccessKind, AccessState};
+pub use end::{Engine, Role};
 pub use pattern::Pattern;
 pub use rate::Rate;
 pub use time::Time;

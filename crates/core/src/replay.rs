@@ -123,10 +123,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::api::{Engine, Role};
     use crate::control::Observation;
     use crate::control::tests::observation;
     use crate::journal::{Reader, VERSION, Writer};
+    use crate::{Engine, Role};
 
     /// Runs a loop over observations in their order and keeps its journal.
     fn recorded(observations: Vec<Observation>) -> Vec<u8> {

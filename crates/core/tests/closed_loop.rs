@@ -2,7 +2,6 @@
 //! every 100 ms, decisions are applied 30 ms later. Seeds are 1 to 5; rates waver by 5 % to both
 //! sides, anew every 100 ms. A run is recorded, and its journal replayed.
 
-use braid_core::api::{AccessState, Engine, Role};
 use braid_core::control::{
     AccessSettings, Decision, Direction, LimitedBy, Observation, PathMetrics, PolicySettings,
     ProbeResult, Settings, StateChange, What,
@@ -11,6 +10,7 @@ use braid_core::control_loop::ControlLoop;
 use braid_core::journal::{Entry, Header, Reader, VERSION, Writer};
 use braid_core::replay::replay;
 use braid_core::{AccessKind, Rate, Time, seed};
+use braid_core::{AccessState, Engine, Role};
 use rand::RngExt;
 
 /// Step of the model, milliseconds.

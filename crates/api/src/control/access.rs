@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use braid_core::{AccessKind, Rate};
+use braid_core::{AccessKind, AccessState, Rate};
 
 /// One access as an end sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,7 @@ pub struct AccessStatus {
     pub endpoint_id: Option<u8>,
     /// Whether it is used, and if not, what keeps it from being used.
     #[serde(default)]
+    #[cfg_attr(test, schemars(schema_with = "super::openapi::access_state"))]
     pub state: AccessState,
     /// Sentence that says whether it is used, and if not, what keeps it from being used.
     #[serde(default)]
@@ -68,50 +69,6 @@ pub struct AccessStatus {
     /// Established subflows and plain TCP connections on it now.
     #[serde(default)]
     pub subflows: u32,
-}
-
-/// Whether an access is used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum AccessState {
-    /// Used.
-    #[default]
-    Active,
-    /// Used when no other access is active.
-    Backup,
-    /// No interface, or it is down or without a carrier.
-    Down,
-    /// Nothing comes back on it, though its interface is up.
-    Silent,
-    /// Something on the path removes MPTCP's options: for plain TCP only.
-    Stripped,
-    /// Left out by a rule of the configuration or by a request, or because the kernel refused
-    /// what it needs.
-    Ignored,
-    /// Its interface is up and has no address that may be used.
-    NoAddress,
-}
-
-impl AccessState {
-    /// The word that the API uses.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Backup => "backup",
-            Self::Down => "down",
-            Self::Silent => "silent",
-            Self::Stripped => "stripped",
-            Self::Ignored => "ignored",
-            Self::NoAddress => "no-address",
-        }
-    }
-}
-
-impl std::fmt::Display for AccessState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
-    }
 }
 
 /// An address of an access.

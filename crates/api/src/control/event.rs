@@ -106,6 +106,7 @@ pub enum EventKind {
     /// An access is in another state than before.
     AccessState {
         /// Its state from now on.
+        #[cfg_attr(test, schemars(schema_with = "super::openapi::access_state"))]
         state: AccessState,
         /// Why, in a sentence.
         why: String,

@@ -186,6 +186,18 @@ pub(super) fn access_kind(_: &mut SchemaGenerator) -> Schema {
     words(&braid_core::AccessKind::NAMES)
 }
 
+pub(super) fn access_state(_: &mut SchemaGenerator) -> Schema {
+    words(&braid_core::AccessState::ALL.map(braid_core::AccessState::as_str))
+}
+
+pub(super) fn role(_: &mut SchemaGenerator) -> Schema {
+    words(&["device", "proxy"])
+}
+
+pub(super) fn engine(_: &mut SchemaGenerator) -> Schema {
+    words(&["tcp", "mptcp", "mpquic"])
+}
+
 pub(super) fn wrr_mode(_: &mut SchemaGenerator) -> Schema {
     use braid_core::sched::WrrMode;
     words(&[WrrMode::Strict, WrrMode::WorkConserving].map(WrrMode::as_str))

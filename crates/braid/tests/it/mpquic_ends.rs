@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::daemon::Daemon;
 use crate::support::quic::configs;
-use braid_netns::world::{SERVICE, SERVICE6, World, eventually, eventually_within};
 use braid_api::{AccessState, Status};
+use braid_netns::world::{SERVICE, SERVICE6, World, eventually, eventually_within};
 use nix::sys::signal::Signal;
 use socket2::SockRef;
 

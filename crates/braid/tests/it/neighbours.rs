@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::bonds;
+use braid_api::AccessState;
 use braid_netns::world::home::{Home, asked, ip, reaches, serve};
 use braid_netns::world::{Ns, eventually};
-use braid_api::AccessState;
 use nix::sys::signal::Signal;
 
 const DEVICE: &str = r#"proxy = ["10.77.0.1", "fd77::1"]

@@ -2,8 +2,8 @@
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{DEVICE, Traffic, addresses, carries, is_over};
-use braid_netns::world::{World, service};
 use braid_api::{AccessState, EventKind, Events, Priorities};
+use braid_netns::world::{World, service};
 use nix::sys::signal::Signal;
 
 const THIRD: &str = "[access.lte]\ninterface = \"d3\"\nkind = \"lte\"\npriority = 3\n";

@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 use crate::support::bulk::{Bulk, Way, command, limited, of_both_families};
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{DEVICE, PROXY, runs_on, subflows};
-use braid_netns::world::{
 use braid_api::{AccessState, Status};
+use braid_netns::world::{
+    Ns, SERVICE6, World, device4, device6, eventually, eventually_within, service,
+};
 
 /// Limit for what is to be replaced. It is replaced within 3 s, which `make bench-recovery`
 /// measures; a busy machine may take its time.

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{
+    DEVICE, PROXY, Traffic, addresses, endpoints, is_over, runs_on, subflows,
+};
 use braid_api::{AccessState, EventKind, Status};
 use braid_mptcp::buffers;
 use braid_mptcp::pm::Endpoint;

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{DEVICE, addresses};
-use braid_netns::world::{World, device4, eventually};
 use braid_api::{AccessState, Status};
+use braid_netns::world::{World, device4, eventually};
 use nix::sys::signal::Signal;
 
 fn ip(w: &World, words: &str) {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{DEVICE, Traffic, carries, is_over};
-use braid_netns::world::{World, device4, service};
 use braid_api::AccessState;
+use braid_netns::world::{World, device4, service};
 use nix::sys::signal::Signal;
 
 /// Words of `tc` for the device's interface of an access; false if it cannot.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Direction, PathMetrics, PerDirection, Settings};
-use crate::api::AccessState;
+use crate::AccessState;
 use crate::{Rate, Time};
 
 /// One observation and its moment.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{LimitedBy, PerDirection};
-use crate::api::AccessState;
+use crate::AccessState;
 use crate::{AccessKind, Rate, Time};
 
 /// Accesses as they are known at one moment.

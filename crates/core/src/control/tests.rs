@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::*;
-use crate::api::AccessState;
+use crate::AccessState;
 use crate::{AccessKind, Rate, Time};
 
 fn name() -> impl Strategy<Value = String> {

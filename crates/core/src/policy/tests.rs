@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::api::AccessState;
+use crate::AccessState;
 use crate::control::{
     Activity, CapacitySettings, DirectionSnapshot, Estimate, LimitedBy, PerDirection,
 };
