@@ -83,6 +83,7 @@ fn usage_errors_end_with_2() {
         &["lab", "run", "static", "--repeat", "0"],
         &["lab", "run", "static", "--duration", "-3"],
         &["lab", "run", "static", "--duration", "soon"],
+        &["lab", "run", "recovery", "--duration", "10"],
         &["lab", "run", "static", "--scale", "0"],
         &["lab", "run", "static", "--clock", "sundial"],
         &["lab", "run", "static", "--only", "no such case"],

@@ -1,6 +1,7 @@
 //! A campaign's file, and the jobs it comes to.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ struct Raw {
     repeat: Option<Spanned<u32>>,
     seed: Option<u64>,
     scale: Option<Spanned<f64>>,
-    duration: Option<Text<Duration>>,
+    duration: Option<Spanned<Text<Duration>>>,
     #[serde(default)]
     only: Vec<String>,
     #[serde(default)]
@@ -158,7 +159,7 @@ impl Campaign {
             }
         }
         let overrides = Overrides {
-            duration: raw.duration.map(|t| t.0),
+            duration: raw.duration.as_ref().map(|t| t.get_ref().0),
             scale: raw.scale.as_ref().map(|s| *s.get_ref()),
             seed: None,
             only: raw.only.clone(),
@@ -174,7 +175,8 @@ impl Campaign {
             for values in combinations(&raw.axes) {
                 let (labels, mut scenario) = combine(&base, &raw.axes, &values)?;
                 if repeat == 1 {
-                    check(&source, &text_of(&scenario)?, &labels, &overrides)?;
+                    let duration = raw.duration.as_ref().map(Spanned::span);
+                    check(&source, &text_of(&scenario)?, &labels, &overrides, duration)?;
                 }
                 let traces = traces::gather(&source, &mut scenario);
                 let what = What {
@@ -249,17 +251,32 @@ fn text_of(scenario: &Table) -> Result<String, Problem> {
         .map_err(|e| Problem::whole(format!("cannot write the scenario of a job: {e}")))
 }
 
+/// Reads the scenario of one combination. An error that the scenario has without the axes
+/// too is told with its place in the scenario's file, and one that it has not with its own
+/// duration is at `duration`, the place of the campaign's.
 fn check(
     source: &Source,
     scenario: &str,
     labels: &[(String, String)],
     overrides: &Overrides,
+    duration: Option<Range<usize>>,
 ) -> Result<(), Problem> {
     let origin = PathBuf::from("the scenario");
-    source
-        .parse(scenario, &origin, overrides)
-        .map(drop)
-        .map_err(|d| Problem::whole(format!("with {}: {}", named(labels), d.message)))
+    let Err(d) = source.parse(scenario, &origin, overrides) else {
+        return Ok(());
+    };
+    let longer = Overrides {
+        duration: None,
+        ..overrides.clone()
+    };
+    let message = match source.parse(&source.text, &source.origin, overrides) {
+        Err(own) if own.message == d.message => own.to_string(),
+        _ => format!("with {}: {}", named(labels), d.message),
+    };
+    Err(Problem {
+        span: duration.filter(|_| source.parse(scenario, &origin, &longer).is_ok()),
+        message,
+    })
 }
 
 /// `cc=olia, loss=0.001`.
@@ -346,6 +363,18 @@ loss = [0.0, 1e-3]
         assert_eq!(keys(GOOD), keys(GOOD));
         let other = GOOD.replace("seed = 7", "seed = 70");
         assert!(keys(GOOD).iter().all(|k| !keys(&other).contains(k)));
+    }
+
+    #[test]
+    fn a_duration_that_drops_events_is_refused_with_both_places() {
+        let text = "name = \"short\"\nscenario = \"weights\"\nduration = \"9 s\"\n";
+        let e = parse(text).unwrap_err();
+        assert!(e.starts_with("c.toml:3:12: weights.toml:"), "{e}");
+        assert!(
+            e.contains("a duration of 9 s ends before this event"),
+            "{e}"
+        );
+        assert!(parse(&text.replace("9 s", "21 s")).is_ok());
     }
 
     #[test]

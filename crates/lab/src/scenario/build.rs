@@ -93,6 +93,7 @@ impl Builder<'_> {
             }
         }
         only::keep(&self.overrides.only, &mut cases)?;
+        self.all_events_fit(&cases)?;
         Ok(Scenario {
             name: name.clone(),
             description: raw

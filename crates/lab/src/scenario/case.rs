@@ -7,6 +7,7 @@ use serde_spanned::Spanned;
 use super::build::{Builder, Setting, no_access};
 use super::diagnostic::Problem;
 use super::raw::{RawCase, RawVariant};
+use super::text::Text;
 use super::{AccessSetup, Bystander, Case, Event, network, traffic, weights};
 use crate::engine;
 
@@ -118,16 +119,23 @@ impl Builder<'_> {
         }
     }
 
+    /// Duration of a case in a variant, as the file has it.
+    pub(super) fn duration<'a>(
+        &'a self,
+        case: Option<&'a RawCase>,
+        variant: Option<&'a RawVariant>,
+    ) -> &'a Spanned<Text<Duration>> {
+        case.and_then(|c| c.duration.as_ref())
+            .or(variant.and_then(|v| v.duration.as_ref()))
+            .unwrap_or(&self.raw.duration)
+    }
+
     fn times(
         &self,
         raw: &RawCase,
         variant: Option<&RawVariant>,
     ) -> Result<(Duration, Duration), Problem> {
-        let d = raw
-            .duration
-            .as_ref()
-            .or(variant.and_then(|v| v.duration.as_ref()))
-            .unwrap_or(&self.raw.duration);
+        let d = self.duration(Some(raw), variant);
         let w = raw
             .warmup
             .as_ref()

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use braid_core::units::format_duration;
 use serde_spanned::Spanned;
 
 use super::build::{Builder, no_access};
 use super::diagnostic::{Problem, nearest};
 use super::raw::{RawEvent, RawLink, Way};
 use super::text::Either;
-use super::{AccessSetup, Action, Event, backhaul, link};
+use super::{AccessSetup, Action, Case, Event, backhaul, link};
 
 impl Builder<'_> {
     pub(super) fn events(
@@ -57,48 +58,53 @@ impl Builder<'_> {
                     ));
                 }
             };
-            let at = e.at.get_ref().0;
-            if at > self.raw.duration.get_ref().0 && e.every.is_none() {
-                return Err(Problem::at(e.at.span(), "this is after the end of the run"));
-            }
-            let every = e.every.as_ref().map(|t| t.get_ref().0);
-            let times = e.times.as_ref().map_or(1, |t| *t.get_ref());
-            match (&e.every, &e.times) {
-                (Some(t), _) if t.get_ref().0.is_zero() => {
-                    return Err(Problem::at(t.span(), "expected a time above zero"));
-                }
-                (None, Some(t)) => return Err(Problem::at(t.span(), "`times` needs `every`")),
-                (Some(t), None) => return Err(Problem::at(t.span(), "`every` needs `times`")),
-                _ => {}
-            }
-            if times > 10_000 {
-                return Err(Problem::at(
-                    e.times.as_ref().map_or(e.at.span(), |t| t.span()),
-                    "expected at most 10000 repetitions",
-                ));
-            }
+            check_times(e, self.raw.duration.get_ref().0)?;
             // What the case does not have cannot happen to it.
-            let concerns = match &action {
-                Action::Weights(_) => weighted,
-                _ => accesses.iter().any(|a| a == access),
-            };
-            if !concerns {
+            if !concerns(e, accesses, weighted) {
                 continue;
             }
-            for i in 0..times {
-                let at = at + every.unwrap_or_default() * i;
-                if at < duration {
-                    out.push(Event {
-                        at,
-                        access: access.to_owned(),
-                        action: action.clone(),
-                        label: label.clone(),
-                    });
-                }
+            for at in occurrences(e).filter(|at| *at < duration) {
+                out.push(Event {
+                    at,
+                    access: access.to_owned(),
+                    action: action.clone(),
+                    label: label.clone(),
+                });
             }
         }
         out.sort_by_key(|e| e.at);
         Ok(out)
+    }
+
+    /// Refuses a duration from the command line or a campaign that ends before events of
+    /// `cases` which the file's own duration has room for.
+    pub(super) fn all_events_fit(&self, cases: &[Case]) -> Result<(), Problem> {
+        let Some(given) = self.overrides.duration else {
+            return Ok(());
+        };
+        for case in cases {
+            let own = self.own_duration(case);
+            let accesses: Vec<_> = case.accesses.iter().map(|a| a.name.clone()).collect();
+            let mine = |e: &&RawEvent| concerns(e, &accesses, case.weights.is_some());
+            for e in self.raw.event.iter().filter(mine) {
+                let Some(last) = occurrences(e).filter(|at| *at < own).last() else {
+                    continue;
+                };
+                if last >= given {
+                    return Err(Problem::at(e.at.span(), too_short(e, last, given)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Duration of `case` in the file.
+    fn own_duration(&self, case: &Case) -> Duration {
+        let mut cases = self.raw.case.get_ref().iter();
+        let raw = cases.find(|c| *c.name.get_ref() == case.base_name);
+        let mut variants = self.raw.variant.iter();
+        let variant = variants.find(|v| Some(v.name.get_ref()) == case.variant.as_ref());
+        self.duration(raw, variant).get_ref().0
     }
 
     fn action(
@@ -163,4 +169,51 @@ impl Builder<'_> {
             label,
         ))
     }
+}
+
+/// Refuses an event after the end of the run, and repetitions that are not whole.
+fn check_times(e: &RawEvent, duration: Duration) -> Result<(), Problem> {
+    if e.at.get_ref().0 >= duration {
+        return Err(Problem::at(e.at.span(), "this is after the end of the run"));
+    }
+    match (&e.every, &e.times) {
+        (Some(t), _) if t.get_ref().0.is_zero() => {
+            Err(Problem::at(t.span(), "expected a time above zero"))
+        }
+        (None, Some(t)) => Err(Problem::at(t.span(), "`times` needs `every`")),
+        (Some(t), None) => Err(Problem::at(t.span(), "`every` needs `times`")),
+        (_, Some(t)) if *t.get_ref() > 10_000 => {
+            Err(Problem::at(t.span(), "expected at most 10000 repetitions"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Points in time of an event whose times are right, since the start of the case.
+fn occurrences(e: &RawEvent) -> impl Iterator<Item = Duration> {
+    let first = e.at.get_ref().0;
+    let every = e.every.as_ref().map_or(Duration::ZERO, |t| t.get_ref().0);
+    let times = e.times.as_ref().map_or(1, |t| *t.get_ref());
+    (0..times).map(move |i| first.saturating_add(every.saturating_mul(i)))
+}
+
+/// Whether an event happens to something that a case has: one of its accesses, or weights.
+fn concerns(e: &RawEvent, accesses: &[String], weighted: bool) -> bool {
+    match &e.access {
+        Some(access) => accesses.contains(access.get_ref()),
+        None => weighted,
+    }
+}
+
+fn too_short(e: &RawEvent, last: Duration, given: Duration) -> String {
+    let which = match &e.every {
+        Some(_) => "the last repetition of this event",
+        None => "this event",
+    };
+    format!(
+        "a duration of {} ends before {which}, at {}: give more than that, or take the event \
+         out of a copy of the scenario",
+        format_duration(given),
+        format_duration(last),
+    )
 }

@@ -240,7 +240,7 @@ fn names_of_cases_may_have_commas() {
 #[test]
 fn the_command_line_overrides() {
     let o = Overrides {
-        duration: Some(Duration::from_secs(2)),
+        duration: Some(Duration::from_secs(19)),
         scale: Some(0.1),
         seed: Some(9),
         only: vec!["mptcp".into()],
@@ -251,18 +251,61 @@ fn the_command_line_overrides() {
     let c = &s.cases[0];
     assert_eq!(
         (c.duration, c.warmup),
-        (Duration::from_secs(2), Duration::from_secs(1))
+        (Duration::from_secs(19), Duration::from_secs(2))
     );
     assert_eq!(
         c.accesses[0].down.rate,
         RateSpec::Constant(Rate::from_bps(30_000_000))
     );
     assert_eq!(c.accesses[1].down.queue, QueueSpec::Packets(50));
-    match &c.events.iter().find(|e| e.access == "wifi") {
-        // At 8 s, after the shortened end.
-        None => {}
-        Some(e) => panic!("{e:?}"),
-    }
+    assert_eq!(c.events.len(), 5);
+}
+
+#[test]
+fn a_shorter_duration_shortens_the_warm_up() {
+    let o = Overrides {
+        duration: Some(Duration::from_secs(2)),
+        ..Overrides::default()
+    };
+    let text = &GOOD[..GOOD.find("[[event]]").unwrap()];
+    let cases = &GOOD[GOOD.find("[[case]]").unwrap()..];
+    let s = parse_with(&format!("{text}{cases}"), &o).unwrap();
+    assert_eq!(s.cases[0].warmup, Duration::from_secs(1));
+}
+
+#[test]
+fn a_shorter_duration_drops_no_event() {
+    let with = |text: &str, seconds: u64, only: &[&str]| {
+        let o = Overrides {
+            duration: Some(Duration::from_secs(seconds)),
+            only: only.iter().map(|s| (*s).to_owned()).collect(),
+            ..Overrides::default()
+        };
+        parse_with(text, &o).map(drop).map_err(|e| e.to_string())
+    };
+    // The last repetition is at 18 s; what happens at the very end never happens.
+    assert_eq!(with(GOOD, 19, &[]), Ok(()));
+    let e = with(GOOD, 18, &[]).unwrap_err();
+    assert!(e.starts_with("t.toml:22:6: a duration of 18 s"), "{e}");
+    assert!(
+        e.contains("the last repetition of this event, at 18 s"),
+        "{e}"
+    );
+    let e = with(GOOD, 5, &[]).unwrap_err();
+    assert!(e.starts_with("t.toml:16:6: a duration of 5 s"), "{e}");
+    assert!(e.contains("before this event, at 8 s"), "{e}");
+    // An event of an access that no chosen case has is missed by nobody.
+    let narrow = GOOD.replace("cc = \"bbr\"", "cc = \"bbr\"\naccesses = [\"nr\"]");
+    let narrow = narrow.replace(
+        "access = \"nr\"\ntraffic",
+        "access = \"nr\"\naccesses = [\"nr\", \"wifi\"]\ntraffic",
+    );
+    let narrow = narrow.replace("every = \"5 s\"\ntimes = 4\n", "");
+    assert_eq!(with(&narrow, 5, &["mptcp"]), Ok(()));
+    assert!(with(&narrow, 5, &["tcp"]).is_err());
+    // A case that the file itself ends earlier keeps its own end.
+    let short = GOOD.replace("cc = \"bbr\"", "cc = \"bbr\"\nduration = \"4 s\"");
+    assert_eq!(with(&short, 4, &["mptcp"]), Ok(()));
 }
 
 #[test]

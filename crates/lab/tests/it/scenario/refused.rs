@@ -66,6 +66,18 @@ fn errors_name_the_place_and_what_was_expected() {
         ),
         ("every = \"5 s\"\n", "", "t.toml:25:", "`every`"),
         (
+            "at = \"8 s\"",
+            "at = \"20 s\"",
+            "t.toml:16:",
+            "after the end",
+        ),
+        (
+            "at = \"3 s\"",
+            "at = \"21 s\"",
+            "t.toml:22:",
+            "after the end",
+        ),
+        (
             "engine = \"tcp\"\naccess = \"nr\"",
             "engine = \"tcp\"",
             "t.toml:30:",
