@@ -1,15 +1,16 @@
 //! `braid lab ...`.
 
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use braid_core::units::parse_duration;
+use braid_core::units::{format_duration, parse_duration};
 use braid_lab::report::files::to_json;
 use braid_lab::report::table::{Style, render};
 use braid_lab::run::{self, GuestOptions, RunOptions};
-use braid_lab::scenario::{Overrides, Scenario, shipped};
+use braid_lab::scenario::{self, Overrides, Scenario, shipped};
 use braid_netns::error::LabError;
 use braid_netns::{PortChoice, Registry};
 use clap::{Args, Subcommand, ValueEnum};
@@ -18,7 +19,7 @@ use crate::campaign_cmd::{self, CampaignArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// List the scenarios that come with Braid.
+    /// List the scenarios that come with Braid, and which of them need the virtual clock.
     List,
     /// Run a scenario: print its table and write its files.
     Run(Box<RunArgs>),
@@ -38,6 +39,12 @@ pub(crate) enum LabCommand {
 pub(crate) struct RunArgs {
     /// Name of a shipped scenario, or path of a scenario file.
     scenario: String,
+    /// Print the shipped scenario, or a trace that one names, and run nothing.
+    #[arg(long, conflicts_with = "check")]
+    print: bool,
+    /// Only say whether the scenario is right (exit status 2: it is not), and run nothing.
+    #[arg(long)]
+    check: bool,
     /// What time is: the host's own, or simulated.
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
@@ -95,7 +102,7 @@ impl RunArgs {
     }
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Clock {
     Real,
     Virtual,
@@ -133,10 +140,8 @@ fn scale(s: &str) -> Result<f64, String> {
 pub(crate) fn run(command: LabCommand) -> Result<ExitCode> {
     match command {
         LabCommand::List => {
-            let width = shipped().iter().map(|s| s.name.len()).max().unwrap_or(0);
-            for s in shipped() {
-                println!("{:width$}  {}", s.name, s.summary());
-            }
+            let terminal = std::io::stdout().is_terminal();
+            print!("{}", list(terminal.then(|| Style::detect().width)));
             Ok(ExitCode::SUCCESS)
         }
         LabCommand::Run(args) => lab_run(&args),
@@ -152,7 +157,61 @@ pub(crate) fn run(command: LabCommand) -> Result<ExitCode> {
     }
 }
 
+/// A line for each shipped scenario, wrapped to `width` where there is one.
+fn list(width: Option<usize>) -> String {
+    let names = shipped().iter().map(|s| s.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for s in shipped() {
+        let read = Scenario::load(s.name, &Overrides::default());
+        let needs = read.is_ok_and(|s| s.needs_virtual_clock().is_some());
+        let clock = if needs { " [--clock virtual]" } else { "" };
+        let line = format!("{:names$}  {}{clock}", s.name, s.summary());
+        let indent = " ".repeat(names + 2);
+        let options = textwrap::Options::new(width.unwrap_or(usize::MAX));
+        text += &textwrap::fill(&line, options.subsequent_indent(&indent));
+        text.push('\n');
+    }
+    text
+}
+
+/// Prints a shipped scenario or trace.
+fn print(name: &str) -> Result<ExitCode> {
+    let (bytes, traces) = scenario::print(name).map_err(LabError::BadInput)?;
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)
+        .and_then(|()| out.flush())
+        .context("write to standard output")?;
+    for trace in traces {
+        eprintln!(
+            "note: it reads {trace} from its own folder: \
+             braid lab run --print {trace} prints that"
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Line that says what a scenario without errors comes to.
+fn right(scenario: &Scenario, clock: Clock) -> String {
+    let cases = scenario.cases.len();
+    let length: Duration = scenario.cases.iter().map(|c| c.duration).sum();
+    let mut text = format!(
+        "{} is right: {cases} case{}, {}",
+        scenario.origin.display(),
+        if cases == 1 { "" } else { "s" },
+        format_duration(length),
+    );
+    if clock == Clock::Real
+        && let Some(why) = scenario.needs_virtual_clock()
+    {
+        text += &format!("; run it with --clock virtual: {why}");
+    }
+    text
+}
+
 fn lab_run(args: &RunArgs) -> Result<ExitCode> {
+    if args.print {
+        return print(&args.scenario);
+    }
     let overrides = Overrides {
         duration: args.duration,
         scale: args.scale,
@@ -162,6 +221,10 @@ fn lab_run(args: &RunArgs) -> Result<ExitCode> {
     // Bad input is told before anything needs rights.
     let scenario = Scenario::load(&args.scenario, &overrides)
         .map_err(|d| LabError::BadInput(d.to_string()))?;
+    if args.check {
+        println!("{}", right(&scenario, args.clock));
+        return Ok(ExitCode::SUCCESS);
+    }
     match args.clock {
         Clock::Real => {
             braid_netns::acquire(sweep)?;
@@ -232,4 +295,27 @@ fn open_in_browser(path: &std::path::Path) -> Result<()> {
             )
         })
         .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_whole_and_marks_the_virtual_clock() {
+        let plain = list(None);
+        assert_eq!(plain.lines().count(), shipped().len());
+        for line in plain.lines() {
+            let whole = line.trim_end_matches(" [--clock virtual]");
+            assert!(whole.ends_with(['.', '?']), "{line}");
+        }
+        let marked = |name: &str| {
+            let line = plain.lines().find(|l| l.starts_with(&format!("{name} ")));
+            line.unwrap().ends_with("[--clock virtual]")
+        };
+        assert!(marked("schedulers") && marked("fairness-vegas"));
+        assert!(!marked("static") && !marked("schedulers-mpquic"));
+        let narrow = list(Some(80));
+        assert!(narrow.lines().all(|l| l.chars().count() <= 80), "{narrow}");
+    }
 }

@@ -122,6 +122,40 @@ fn a_bad_scenario_is_pointed_at() {
 }
 
 #[test]
+fn a_shipped_scenario_is_printed_and_one_of_ours_is_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| {
+        let out = braid(dir.path(), &[&["lab", "run"], args].concat());
+        (out.status.code(), text(&out.stdout), text(&out.stderr))
+    };
+    let (code, scenario, note) = run(&["--print", "walk"]);
+    assert_eq!(code, Some(0), "{note}");
+    assert!(scenario.starts_with("# Wi-Fi fades"), "{scenario}");
+    assert!(
+        note.contains("braid lab run --print traces/walk.csv"),
+        "{note}"
+    );
+    std::fs::write(dir.path().join("mine.toml"), &scenario).unwrap();
+    // Without its trace it is not whole.
+    assert_eq!(run(&["--check", "mine.toml"]).0, Some(2));
+    let (_, trace, _) = run(&["--print", "traces/walk.csv"]);
+    std::fs::create_dir(dir.path().join("traces")).unwrap();
+    std::fs::write(dir.path().join("traces/walk.csv"), trace).unwrap();
+    let (code, said, _) = run(&["--check", "mine.toml", "--duration", "10"]);
+    assert_eq!(code, Some(0));
+    assert!(said.starts_with("mine.toml is right: "), "{said}");
+    let (_, said, _) = run(&["--check", "schedulers"]);
+    assert!(said.contains("run it with --clock virtual"), "{said}");
+    let (code, _, e) = run(&["--print", "wlak"]);
+    assert_eq!(
+        (code, e.contains("did you mean walk?")),
+        (Some(2), true),
+        "{e}"
+    );
+    assert!(!dir.path().join("out").exists());
+}
+
+#[test]
 fn the_shipped_scenarios_are_listed() {
     let out = braid(Path::new("."), &["lab", "list"]);
     assert!(out.status.success());

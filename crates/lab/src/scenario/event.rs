@@ -212,7 +212,7 @@ fn too_short(e: &RawEvent, last: Duration, given: Duration) -> String {
     };
     format!(
         "a duration of {} ends before {which}, at {}: give more than that, or take the event \
-         out of a copy of the scenario",
+         out of a copy (braid lab run --print prints shipped scenarios)",
         format_duration(given),
         format_duration(last),
     )

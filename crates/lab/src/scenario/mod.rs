@@ -4,6 +4,7 @@
 mod backhaul;
 mod build;
 mod case;
+mod clock;
 mod event;
 mod files;
 mod link;
@@ -38,7 +39,7 @@ pub(crate) use diagnostic::Problem;
 pub(crate) use diagnostic::nearest;
 use files::Files;
 pub(crate) use network::queued;
-pub use shipped::{Shipped, find_trace as shipped_trace, shipped};
+pub use shipped::{Shipped, find_trace as shipped_trace, print, shipped};
 pub use source::Source;
 #[cfg(feature = "report")]
 pub(crate) use text::Text;

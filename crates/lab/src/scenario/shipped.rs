@@ -12,10 +12,14 @@ pub struct Shipped {
 }
 
 impl Shipped {
-    /// The first line of its head comment.
-    pub fn summary(&self) -> &'static str {
-        let first = self.text.lines().next().unwrap_or_default();
-        first.trim_start_matches('#').trim()
+    /// The first paragraph of its head comment, on one line.
+    pub fn summary(&self) -> String {
+        let comment = self.text.lines().take_while(|l| l.starts_with('#'));
+        let words = comment.map(|l| l.trim_start_matches('#').trim());
+        words
+            .take_while(|l| !l.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
@@ -76,6 +80,24 @@ pub(super) fn find(name: &str) -> Option<&'static Shipped> {
 /// The trace that a shipped scenario names so.
 pub fn find_trace(path: &str) -> Option<&'static [u8]> {
     TRACES.iter().find(|t| t.0 == path).map(|t| t.1)
+}
+
+/// Text of the shipped scenario or trace `name`, and the traces that it names, which ship too.
+///
+/// # Errors
+/// Nothing of that name ships: what does, and which is most like it.
+pub fn print(name: &str) -> Result<(&'static [u8], Vec<&'static str>), String> {
+    if let Some(s) = find(name) {
+        let named = TRACES.iter().map(|t| t.0);
+        return Ok((
+            s.text.as_bytes(),
+            named.filter(|t| s.text.contains(t)).collect(),
+        ));
+    }
+    match find_trace(name) {
+        Some(bytes) => Ok((bytes, Vec::new())),
+        None => Err(format!("{name}: {}", no_such(name))),
+    }
 }
 
 pub(super) fn no_such(name: &str) -> String {

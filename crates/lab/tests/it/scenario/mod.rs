@@ -309,11 +309,34 @@ fn a_shorter_duration_drops_no_event() {
 }
 
 #[test]
+fn what_only_braids_own_kernel_has_needs_the_virtual_clock() {
+    let needs = |text: &str| parse(text).unwrap().needs_virtual_clock();
+    assert_eq!(needs(GOOD), None);
+    let with = |keys: &str| GOOD.replace("cc = \"bbr\"", keys);
+    for stock in ["rr", "wrr", "active-standby", "default"] {
+        assert_eq!(needs(&with(&format!("scheduler = \"{stock}\""))), None);
+    }
+    for (keys, what) in [
+        ("scheduler = \"minrtt\"", "the scheduler \"minrtt\""),
+        ("scheduler = \"rr\"\nnum_segments = 4", "`num_segments`"),
+    ] {
+        let why = needs(&with(keys)).unwrap();
+        assert_eq!(why, format!("case \"mptcp\" has {what}"));
+    }
+    let quic = with("scheduler = \"minrtt\"").replace("\"mptcp\"", "\"mpquic\"");
+    assert_eq!(needs(&quic), None);
+    let parameters = format!("{GOOD}\n[network.module_parameters]\n\"tcp_vegas.alpha\" = 10\n");
+    assert!(needs(&parameters).unwrap().contains("tcp_vegas.alpha"));
+}
+
+#[test]
 fn every_shipped_scenario_is_valid_and_says_what_it_is() {
     for s in shipped() {
         let read = Scenario::load(s.name, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(read.name, s.name);
-        assert!(s.summary().len() > 20, "{}: {}", s.name, s.summary());
+        let summary = s.summary();
+        assert!(summary.len() > 20, "{}: {summary}", s.name);
+        assert!(summary.ends_with(['.', '?']), "{}: {summary}", s.name);
         for p in &read.paper {
             let ours = read
                 .cases

@@ -1,0 +1,39 @@
+//! The clock that a scenario needs.
+
+use super::{Case, Engine, Scenario};
+
+/// MPTCP schedulers that a stock kernel has, or that Braid brings where it lacks them
+/// (docs/mptcp.md).
+const STOCK: [&str; 4] = ["default", "rr", "wrr", "active-standby"];
+
+impl Scenario {
+    /// Reason why the scenario runs on the virtual clock alone, whose kernel is Braid's
+    /// own; `None`: a stock kernel has all of it.
+    pub fn needs_virtual_clock(&self) -> Option<String> {
+        if let Some(name) = self.network.module_parameters.keys().next() {
+            return Some(format!("it sets {name}, a parameter of the kernel"));
+        }
+        self.cases.iter().find_map(|case| {
+            let what = own_kernel(case)?;
+            Some(format!("case \"{}\" has {what}", case.name))
+        })
+    }
+}
+
+/// Setting of an MPTCP case that only Braid's own kernel has.
+fn own_kernel(case: &Case) -> Option<String> {
+    if case.engine != Engine::Mptcp {
+        return None;
+    }
+    let scheduler = case.scheduler.as_deref().unwrap_or(STOCK[0]);
+    if !STOCK.contains(&scheduler) {
+        return Some(format!("the scheduler \"{scheduler}\""));
+    }
+    let own = [
+        ("num_segments", case.num_segments.is_some()),
+        ("opportunistic", case.opportunistic.is_some()),
+        ("penalise", case.penalise.is_some()),
+    ];
+    let (key, _) = own.into_iter().find(|(_, set)| *set)?;
+    Some(format!("`{key}`"))
+}
