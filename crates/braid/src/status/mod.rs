@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use braid_api::client::{Client, Error};
 use braid_api::Connections;
-use braid_api::client::Client;
 use braid_netns::error::LabError;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -68,10 +68,10 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
 }
 
 async fn once(args: &StatusArgs) -> Result<ExitCode> {
-    let mut daemon = Daemon::new(args);
-    daemon.look().await?;
+    let mut watched = Daemon::new(args);
+    watched.look().await.map_err(daemon)?;
     tokio::time::sleep(BETWEEN).await;
-    let shown = daemon.look().await?;
+    let shown = watched.look().await.map_err(daemon)?;
     let text = match args.json {
         true => serde_json::to_string_pretty(&shown)? + "\n",
         false => shown.text(Output::detect()),
@@ -81,21 +81,35 @@ async fn once(args: &StatusArgs) -> Result<ExitCode> {
 }
 
 async fn watch(args: &StatusArgs) -> Result<ExitCode> {
-    let mut daemon = Daemon::new(args);
+    let mut watched = Daemon::new(args);
     // Said on the screen that stays, if it is not there.
-    let mut shown = daemon.look().await?;
+    let mut look = Ok(watched.look().await.map_err(daemon)?);
     let handler = |kind| signal(kind).context("receive signals");
     let mut interrupt = handler(SignalKind::interrupt())?;
     let mut terminate = handler(SignalKind::terminate())?;
     let screen = (!args.json && io::stdout().is_terminal()).then(Screen::enter);
     // The first has no rates yet: they follow sooner than the others.
     let mut wait = BETWEEN;
+    let mut last = String::new();
+    let mut away = false;
     loop {
-        let going_on = match (&screen, args.json) {
-            (Some(_), _) => print(&redrawn(&shown.text(Output::detect())))?,
-            (None, true) => print(&(serde_json::to_string(&shown)? + "\n"))?,
-            (None, false) => print(&(shown.text(Output::detect()) + "\n"))?,
+        let going_on = match &look {
+            Ok(shown) => {
+                last = shown.text(Output::detect());
+                match (&screen, args.json) {
+                    (Some(_), _) => print(&redrawn(&last))?,
+                    (None, true) => print(&(serde_json::to_string(shown)? + "\n"))?,
+                    (None, false) => print(&format!("{last}\n"))?,
+                }
+            }
+            Err(why) if screen.is_some() => print(&redrawn(&format!("{why}\n\n{last}")))?,
+            Err(_) if away => true,
+            Err(why) => {
+                eprintln!("braid: {why}");
+                true
+            }
         };
+        away = look.is_err();
         if !going_on {
             return Ok(ExitCode::SUCCESS);
         }
@@ -104,19 +118,36 @@ async fn watch(args: &StatusArgs) -> Result<ExitCode> {
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
         }
-        wait = EVERY;
-        shown = tokio::select! {
-            shown = daemon.look() => shown?,
+        let seen = tokio::select! {
+            seen = watched.look() => seen,
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
+        };
+        look = match seen {
+            Ok(shown) => Ok(shown),
+            Err(e) if is_away(&e) => Err(format!("{e}; waiting until it is back")),
+            Err(e) => return Err(daemon(e)),
+        };
+        wait = match (&look, away) {
+            (Ok(_), true) => BETWEEN,
+            _ => EVERY,
         };
     }
     if screen.is_some() {
         drop(screen);
         // The last state stays.
-        print(&shown.text(Output::detect()))?;
+        print(&last)?;
     }
     Ok(ExitCode::from(LabError::Interrupted.exit_code()))
+}
+
+/// Whether a daemon that was there may answer again: it restarts, or is held up.
+fn is_away(e: &Error) -> bool {
+    match e {
+        Error::Unreachable { source, .. } => source.kind() != io::ErrorKind::PermissionDenied,
+        Error::Broken { .. } | Error::Silent { .. } => true,
+        Error::Refused { .. } | Error::Form { .. } | Error::Path { .. } => false,
+    }
 }
 
 /// A daemon that is looked at again and again.
@@ -135,10 +166,12 @@ impl Daemon {
         }
     }
 
-    async fn look(&mut self) -> Result<Shown> {
-        let view = self.client.get("/v1/status").await.map_err(daemon)?;
-        let connections = self.client.get("/v1/connections").await.map_err(daemon)?;
-        let shown = Shown::new(&view, self.before.as_ref(), &connections, self.list);
+    async fn look(&mut self) -> braid_control::Result<Shown> {
+        let before = self.before.take();
+        let view = self.client.get("/v1/status").await?;
+        let connections = self.client.get("/v1/connections").await?;
+        let shown = Shown::new(&view, before.as_ref(), &connections, self.list);
+        // Only readings of one daemon, one after the other, make a rate.
         self.before = Some(connections);
         Ok(shown)
     }

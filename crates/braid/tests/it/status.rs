@@ -1,8 +1,9 @@
 //! `braid status` and `braid set` beside a running end.
 
 use braid_netns::world;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::JoinHandle;
@@ -238,16 +239,64 @@ fn watching_goes_on_until_interrupted() {
     }
     signal(&child, Signal::SIGINT);
     assert_eq!(child.wait().unwrap().code(), Some(130));
+}
 
-    // An end that goes away is an error, not an empty table.
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+/// Answers like a daemon that has one access, `times` requests over, and is gone.
+fn answers(control: &Path, times: usize) {
+    let listener = UnixListener::bind(control).unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut requests = BufReader::new(stream.try_clone().unwrap()).lines();
+    for _ in 0..times {
+        let path = requests.next().unwrap().unwrap();
+        while !requests.next().unwrap().unwrap().is_empty() {}
+        let body = match path.contains("connections") {
+            true => "{\"t_ns\": 1, \"took_us\": 1, \"connections\": []}",
+            false => "{\"role\": \"device\", \"accesses\": [{\"name\": \"nr\"}]}",
+        };
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all((head + body).as_bytes()).unwrap();
+    }
+    std::fs::remove_file(control).unwrap();
+}
+
+#[test]
+fn watching_waits_while_the_daemon_restarts() {
+    let t = tempfile::tempdir().unwrap();
+    let control = t.path().join("s");
+    let first = {
+        let control = control.clone();
+        std::thread::spawn(move || answers(&control, 2))
+    };
+    eventually("the socket is there", || control.exists().then_some(()));
+    let mut child = Command::new(BRAID)
+        .args(["status", "--watch", "--json", "--control"])
+        .arg(&control)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    lines.next().unwrap().unwrap();
-    drop(end);
-    assert_eq!(child.wait().unwrap().code(), Some(1));
-    let mut said = String::new();
-    child.stderr.unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.starts_with("braid: "), "{said}");
+    let mut shown = || {
+        let line = lines.next().expect("it still watches").unwrap();
+        serde_json::from_str::<Value>(&line).unwrap()["accesses"][0]["name"].clone()
+    };
+    assert_eq!(shown(), "nr");
+    first.join().unwrap();
+    // It finds nobody for a while, says so once, and goes on with the next daemon.
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = said.next().unwrap().unwrap();
+    assert!(
+        line.starts_with("braid: ") && line.contains("waiting"),
+        "{line}"
+    );
+    let second = {
+        let control = control.clone();
+        std::thread::spawn(move || answers(&control, 4))
+    };
+    assert_eq!((shown(), shown()), ("nr".into(), "nr".into()));
+    signal(&child, Signal::SIGINT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    second.join().unwrap();
 }
 
 #[test]
