@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use braid_api::client::{Client, segment};
 use braid_api::{AccessChange, Expected, Priorities, SchedulerChange, Weights};
-use braid_core::Rate;
 use braid_core::sched::WrrMode;
+use braid_core::{Rate, weight};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 
@@ -29,8 +29,8 @@ pub struct SetArgs {
 enum What {
     /// Shares of accesses in what this end sends; those not named keep theirs
     Weights {
-        /// Access and share, 0 or more: nr=30 wifi=100
-        #[arg(required_unless_present = "reset", value_name = "NAME=W", value_parser = weight)]
+        /// Access and share, 0 to 1000000, one of them above 0: nr=30 wifi=100
+        #[arg(required_unless_present = "reset", value_name = "NAME=W", value_parser = share)]
         weights: Vec<(String, f64)>,
         /// Of this connection alone, until it ends (braid status --connections)
         #[arg(long, value_name = "TOKEN")]
@@ -113,13 +113,16 @@ fn named(text: &str) -> Option<(&str, &str)> {
 }
 
 /// `NAME=W`.
-fn weight(text: &str) -> Result<(String, f64), String> {
-    let wrong = || format!("expected NAME=W with a number W, 0 or more, not \"{text}\"");
+fn share(text: &str) -> Result<(String, f64), String> {
+    let wrong = || {
+        format!(
+            "expected NAME=W with a number W, 0 to {}, not \"{text}\"",
+            weight::MAX
+        )
+    };
     let (name, weight) = named(text).ok_or_else(wrong)?;
     let weight: f64 = weight.parse().map_err(|_| wrong())?;
-    if !weight.is_finite() || weight < 0.0 {
-        return Err(wrong());
-    }
+    weight::check(name, weight).map_err(|_| wrong())?;
     Ok((name.to_owned(), weight))
 }
 
@@ -294,11 +297,24 @@ mod tests {
 
     #[test]
     fn weights_are_names_and_numbers() {
-        assert_eq!(weight("nr=30"), Ok(("nr".into(), 30.0)));
-        assert_eq!(weight("a=b=0.5"), Ok(("a=b".into(), 0.5)));
-        for bad in ["nr", "nr=", "=3", "nr=-1", "nr=nan", "nr=inf", "nr=3x", ""] {
-            let e = weight(bad).unwrap_err();
-            assert!(e.contains("NAME=W"), "{bad}: {e}");
+        assert_eq!(share("nr=30"), Ok(("nr".into(), 30.0)));
+        assert_eq!(share("a=b=0.5"), Ok(("a=b".into(), 0.5)));
+        for bad in [
+            "nr",
+            "nr=",
+            "=3",
+            "nr=-1",
+            "nr=nan",
+            "nr=inf",
+            "nr=3x",
+            "",
+            "nr=1000001",
+        ] {
+            let e = share(bad).unwrap_err();
+            assert!(
+                e.contains("NAME=W") && e.contains("0 to 1000000"),
+                "{bad}: {e}"
+            );
         }
     }
 
@@ -337,8 +353,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_weight_is_read_back(name in "[a-z=]{1,9}", w in 0.0f64..1e9) {
-            prop_assert_eq!(weight(&format!("{name}={w}")), Ok((name, w)));
+        fn any_weight_is_read_back(name in "[a-z=]{1,9}", w in 0.0f64..=1e6) {
+            prop_assert_eq!(share(&format!("{name}={w}")), Ok((name, w)));
         }
     }
 }

@@ -20,6 +20,7 @@ pub mod seed;
 pub mod stats;
 pub mod time;
 pub mod units;
+pub mod weight;
 
 pub use access::{AccessKind, AccessState};
 pub use end::{Engine, Role};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use braid_api::{Role, SchedulerChange, Weights};
+use braid_core::weight;
 use braid_mptcp::weights::{self, Rule};
 use ipnet::IpNet;
 
@@ -171,6 +172,7 @@ impl State {
         let stood_in = lock(&self.engine).stands_in();
         let mut new = before.clone();
         new.extend(change.0.clone());
+        self.somebody_carries(&new)?;
         if let Err(e) = self.weigh_all(&mut manager, &new).await {
             // What was done of it is undone; what that meets is what this met.
             let _ = self.weigh_all(&mut manager, &before).await;
@@ -218,13 +220,17 @@ impl State {
             if !accesses.iter().any(|a| a.name == *name) {
                 return Err(DaemonError::Unknown(no_access(&accesses, name)));
             }
-            if !(weight.is_finite() && weight >= 0.0) {
-                return Err(DaemonError::Config(format!(
-                    "access \"{name}\": a weight is a number, 0 or above"
-                )));
-            }
+            weight::check(name, weight).map_err(DaemonError::Config)?;
         }
         Ok(())
+    }
+
+    /// Whether an access has a weight above 0; those that nobody has named have 1.
+    fn somebody_carries(&self, weights: &ByName) -> Result<(), DaemonError> {
+        let accesses = lock(&self.accesses);
+        let all = accesses.iter();
+        let all = all.map(|a| weights.get(&a.name).copied().unwrap_or(1.0));
+        weight::check_all(all).map_err(DaemonError::Config)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use braid_core::{AccessKind, Pattern};
+use braid_core::{AccessKind, Pattern, weight};
 use ipnet::IpNet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -180,10 +180,14 @@ pub(super) fn check_name(name: &str) -> Result<(), Problem> {
     Err(Problem::at_key(&["access", name], what))
 }
 
-fn check_weight(name: &str, weight: Option<f64>) -> Result<(), Problem> {
-    if weight.is_none_or(|w| w.is_finite() && w > 0.0) {
+fn check_weight(name: &str, given: Option<f64>) -> Result<(), Problem> {
+    let wrong = |w: f64| w == 0.0 || weight::check(name, w).is_err();
+    if !given.is_some_and(wrong) {
         return Ok(());
     }
-    let what = format!("access \"{name}\": a weight is a number above 0");
+    let what = format!(
+        "access \"{name}\": expected a weight above 0, at most {}",
+        weight::MAX
+    );
     Err(Problem::at_key(&["access", name, "weight"], what))
 }

@@ -63,6 +63,7 @@ fn errors_name_the_place() {
         ("interface = \"d2\"", "", "11:1: ", "needs an interface"),
         ("2.5", "-1", "15:1: ", "above 0"),
         ("2.5", "nan", "15:1: ", "above 0"),
+        ("2.5", "1000001", "15:1: ", "at most 1000000"),
         ("fd77::2", "fd77::/64", "13:11: ", "not a prefix"),
         ("fd77::2", "fd77:", "13:11: ", "no address"),
         ("\"fd77::1\"]", "\"10.77.0.2\"]", "1:1: ", "each family"),

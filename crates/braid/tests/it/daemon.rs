@@ -195,7 +195,11 @@ fn scheduler_and_weights_are_set() {
         "{status} {answer}"
     );
     assert_eq!(put("/v1/weights", "{\"lifi\": 1}").0, 404);
-    assert_eq!(put("/v1/weights", "{\"nr\": -1}").0, 400);
+    for wrong in ["-1", "99999999999"] {
+        let (status, answer) = put("/v1/weights", &format!("{{\"nr\": {wrong}}}"));
+        assert_eq!(status, 400, "{answer}");
+        assert!(answer.contains("0 to 1000000"), "{answer}");
+    }
     // A stock kernel takes them by eBPF; what is not named is kept.
     let (status, answer) = put("/v1/weights", "{\"nr\": 2.5}");
     if status == 501 {

@@ -348,7 +348,8 @@ fn one_connection_has_weights_of_its_own_until_it_ends() {
             "no MPTCP connection",
         ),
         (&path, r#"{"lte": 1}"#, 404, "lte"),
-        (&path, r#"{"nr": -1}"#, 400, "0 or above"),
+        (&path, r#"{"nr": -1}"#, 400, "0 to 1000000"),
+        (&path, r#"{"nr": 1000001}"#, 400, "0 to 1000000"),
         (&path, r#"{"nr": 0}"#, 409, "MP_PRIO"),
     ] {
         let (head, said) = proxy.request("PUT", path, body);

@@ -44,6 +44,22 @@ fn requests_at_the_same_time_all_count() {
 }
 
 #[test]
+fn one_access_keeps_a_weight_above_0() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let Some(device) = weighed(&w, &t) else {
+        return;
+    };
+    put(&device, "{\"nr\": 0}").unwrap();
+    for none in ["{\"wifi\": 0}", "{\"nr\": 0, \"wifi\": 0}"] {
+        let e = put(&device, none).unwrap_err();
+        assert!(e.contains(" 400 ") && e.contains("above 0"), "{e}");
+    }
+    let now = put(&device, "{}").unwrap().0;
+    assert_eq!((now["nr"], now["wifi"]), (0.0, 1.0));
+}
+
+#[test]
 fn an_access_that_is_refused_anyway_hinders_no_request() {
     let Some(w) = World::new(2) else { return };
     let t = tempfile::tempdir().unwrap();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use braid_api::Weights;
+use braid_core::weight;
 
 use super::state::State;
 use crate::DaemonError;
@@ -15,11 +16,9 @@ type ByName = BTreeMap<String, f64>;
 fn overlaid(general: &ByName, own: &ByName, of: &str) -> Result<ByName> {
     let mut all = general.clone();
     all.extend(own.clone());
-    match all.values().any(|w| *w > 0.0) {
-        true => Ok(all),
-        false => Err(DaemonError::Config(format!(
-            "no access would have a weight above 0{of}"
-        ))),
+    match weight::check_all(all.values().copied()) {
+        Ok(()) => Ok(all),
+        Err(e) => Err(DaemonError::Config(format!("{e}{of}"))),
     }
 }
 
@@ -27,11 +26,7 @@ impl State {
     fn check(&self, weights: &Weights) -> Result<()> {
         for (name, weight) in &weights.0 {
             self.find(name)?;
-            if !weight.is_finite() || *weight < 0.0 {
-                return Err(DaemonError::Config(format!(
-                    "access \"{name}\": a weight is 0 or more"
-                )));
-            }
+            weight::check(name, *weight).map_err(DaemonError::Config)?;
         }
         Ok(())
     }
@@ -59,7 +54,7 @@ impl State {
         self.check(change)?;
         let new = overlaid(&self.general(), &change.0, "")?;
         for (token, own) in lock(&self.own).iter() {
-            overlaid(&new, own, &format!(" in session {token}"))?;
+            overlaid(&new, own, &format!(" (session {token})"))?;
         }
         for a in &mut lock(&self.steered).accesses {
             a.weight = new.get(&a.name).copied().unwrap_or(a.weight);
@@ -104,8 +99,11 @@ mod tests {
         let general = of(&[("nr", 3.0), ("wifi", 0.0)]);
         let all = overlaid(&general, &of(&[("wifi", 2.0)]), "").unwrap();
         assert_eq!(all, of(&[("nr", 3.0), ("wifi", 2.0)]));
-        let none = overlaid(&general, &of(&[("nr", 0.0)]), " in session 7").unwrap_err();
+        let none = overlaid(&general, &of(&[("nr", 0.0)]), " (session 7)").unwrap_err();
         let said = none.to_string();
-        assert!(said.ends_with("above 0 in session 7"), "{said}");
+        assert!(
+            said.contains("above 0") && said.ends_with("(session 7)"),
+            "{said}"
+        );
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use braid_core::weight;
 use serde_spanned::Spanned;
 
 use super::build::{Builder, Setting, no_access};
@@ -29,10 +30,7 @@ impl Builder<'_> {
             if !known().any(|k| k == name) {
                 return Err(Problem::at(span, no_access(name, known())));
             }
-            if !(0.0..=1e6).contains(&v.0) {
-                let m = format!("weight {} of {name}: expected 0 to 1000000", v.0);
-                return Err(Problem::at(span, m));
-            }
+            weight::check(name, v.0).map_err(|m| Problem::at(span.clone(), m))?;
         }
         Ok(given.iter().map(|(k, v)| (k.clone(), v.0)).collect())
     }
@@ -93,7 +91,8 @@ pub(super) fn nobody_carries(
 ) -> Option<String> {
     let begin = |a: &String| (a.clone(), given.get(a).copied().unwrap_or(1.0));
     let mut weights: BTreeMap<String, f64> = mine.iter().map(begin).collect();
-    let nobody = |weights: &BTreeMap<String, f64>| weights.values().all(|w| *w == 0.0);
+    let nobody =
+        |weights: &BTreeMap<String, f64>| weight::check_all(weights.values().copied()).is_err();
     if nobody(&weights) {
         return Some("with these weights".to_owned());
     }
