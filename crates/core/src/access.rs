@@ -21,13 +21,26 @@ pub enum AccessKind {
     Lifi,
     /// Wired Ethernet.
     Ethernet,
+    /// Satellite (3GPP non-terrestrial networks and others).
+    Satellite,
+    /// Digital subscriber line.
+    Dsl,
     /// Anything else.
     Other,
 }
 
 impl AccessKind {
     /// Every kind, as written in a scenario.
-    pub const NAMES: [&'static str; 6] = ["5g", "lte", "wifi", "lifi", "ethernet", "other"];
+    pub const NAMES: [&'static str; 8] = [
+        "5g",
+        "lte",
+        "wifi",
+        "lifi",
+        "ethernet",
+        "satellite",
+        "dsl",
+        "other",
+    ];
 }
 
 impl fmt::Display for AccessKind {
@@ -38,6 +51,8 @@ impl fmt::Display for AccessKind {
             Self::Wifi => "wifi",
             Self::Lifi => "lifi",
             Self::Ethernet => "ethernet",
+            Self::Satellite => "satellite",
+            Self::Dsl => "dsl",
             Self::Other => "other",
         })
     }
@@ -52,6 +67,8 @@ impl FromStr for AccessKind {
             "wifi" => Self::Wifi,
             "lifi" => Self::Lifi,
             "ethernet" => Self::Ethernet,
+            "satellite" => Self::Satellite,
+            "dsl" => Self::Dsl,
             "other" => Self::Other,
             _ => {
                 return Err(format!(
@@ -62,6 +79,7 @@ impl FromStr for AccessKind {
         })
     }
 }
+
 /// Whether an access is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -113,5 +131,27 @@ impl AccessState {
 impl fmt::Display for AccessState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_written_as_it_is_read() {
+        for name in AccessKind::NAMES {
+            let kind: AccessKind = name.parse().unwrap();
+            assert_eq!(kind.to_string(), name);
+            assert_eq!(serde_json::to_value(kind).unwrap(), name);
+        }
+        for name in ["satellite", "dsl"] {
+            assert!(name.parse::<AccessKind>().is_ok(), "{name}");
+        }
+        assert!(
+            "6g".parse::<AccessKind>()
+                .unwrap_err()
+                .contains("satellite, dsl")
+        );
     }
 }
