@@ -30,7 +30,7 @@ pub(crate) struct Where {
     #[arg(long, value_name = "FILE", default_value = "/etc/braid/braid.toml")]
     config: PathBuf,
     /// The control API's Unix socket.
-    #[arg(long, value_name = "SOCKET", default_value = "/run/braid/control.sock")]
+    #[arg(long, value_name = "PATH", default_value = "/run/braid/control.sock")]
     control: PathBuf,
     /// Only say whether the configuration is right (exit status 2: it is not); change nothing.
     #[arg(long)]

@@ -34,7 +34,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "command")]
     cgroup: Option<PathBuf>,
     /// Control socket of the daemon, which decides over which accesses connections go
-    #[arg(long, value_name = "SOCKET", default_value = braid_api::DEFAULT_SOCKET)]
+    #[arg(long, value_name = "PATH", default_value = braid_api::DEFAULT_SOCKET)]
     control: PathBuf,
     /// Say what was chosen, and why
     #[arg(long, short)]
