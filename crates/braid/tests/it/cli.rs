@@ -1,5 +1,6 @@
 //! The command line as a script sees it: output, exit status, nothing left behind.
 
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -241,7 +242,7 @@ fn an_interrupted_run_ends_with_130_and_leaves_nothing() {
             .args(["lab", "run", "long.toml", "--out", signal])
             .current_dir(dir.path())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         std::thread::sleep(Duration::from_secs(2));
@@ -262,6 +263,13 @@ fn an_interrupted_run_ends_with_130_and_leaves_nothing() {
             asked.elapsed()
         );
         assert!(dir.path().join(signal).join("run.log").exists());
+        let mut said = String::new();
+        let mut stderr = child.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        assert!(
+            said.contains(&format!("{signal} has the log so far")),
+            "{said}"
+        );
     }
     let left = marked_below(dir.path());
     assert!(left.is_empty(), "processes left: {left:?}");

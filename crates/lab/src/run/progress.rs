@@ -1,6 +1,7 @@
 //! How a run shows that it goes on: a bar on a terminal, lines elsewhere.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -22,6 +23,8 @@ pub trait Progress {
     fn done(&mut self, result: &CaseResult);
     /// The run has ended.
     fn finish(&mut self);
+    /// The run has ended early, after `done` of `cases`, whose files are in `dir`.
+    fn stopped(&mut self, _dir: &Path, _done: usize, _cases: usize) {}
 }
 
 /// Progress on standard error, in the form that suits it.
@@ -61,7 +64,7 @@ struct Plain {
 impl Progress for Plain {
     fn start(&mut self, scenario: &str, cases: usize, length: Duration) {
         self.cases = cases;
-        eprintln!("{scenario}: {cases} cases, about {} s", length.as_secs());
+        eprintln!("{}", begin(scenario, cases, length));
     }
     fn case(&mut self, _: &Case, _: u32) {}
     fn elapsed(&mut self, _: Duration) {}
@@ -71,6 +74,9 @@ impl Progress for Plain {
         eprintln!("[{}/{}] {}", self.done, self.cases, outcome(r));
     }
     fn finish(&mut self) {}
+    fn stopped(&mut self, dir: &Path, done: usize, cases: usize) {
+        eprintln!("{}", kept(dir, done, cases));
+    }
 }
 
 struct Bar {
@@ -119,6 +125,26 @@ impl Progress for Bar {
     fn finish(&mut self) {
         self.bar.finish_and_clear();
     }
+    fn stopped(&mut self, dir: &Path, done: usize, cases: usize) {
+        eprintln!("{}", kept(dir, done, cases));
+    }
+}
+
+fn begin(scenario: &str, cases: usize, length: Duration) -> String {
+    let s = if cases == 1 { "" } else { "s" };
+    format!("{scenario}: {cases} case{s}, about {} s", length.as_secs())
+}
+
+/// Line that says where the files of a run are that ended early, after `done` of its cases.
+fn kept(dir: &Path, done: usize, cases: usize) -> String {
+    let dir = dir.display();
+    match done {
+        0 => format!("note: no case has ended; {dir} has the log so far"),
+        n => format!(
+            "note: {n} of {cases} cases had ended; their files are in {dir}, and \
+             braid lab report {dir} makes their report"
+        ),
+    }
 }
 
 fn outcome(r: &CaseResult) -> String {
@@ -129,5 +155,32 @@ fn outcome(r: &CaseResult) -> String {
         (Some(l), _) => format!("{}: {:.2} ms one way", r.name, l.mean),
         (None, Some(s)) => format!("{}: {s:.1} s, {:.1} Mbit/s", r.name, r.goodput_mbps),
         (None, None) => format!("{}: {:.1} Mbit/s", r.name, r.goodput_mbps),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_case_is_no_cases() {
+        let begin = |n| begin("x", n, Duration::from_secs(20));
+        assert_eq!(begin(1), "x: 1 case, about 20 s");
+        assert_eq!(begin(2), "x: 2 cases, about 20 s");
+    }
+
+    #[test]
+    fn what_an_interrupted_run_left_is_named() {
+        let dir = Path::new("out/mine-1");
+        let said = kept(dir, 2, 13);
+        assert!(
+            said.contains("2 of 13 cases") && said.contains("in out/mine-1"),
+            "{said}"
+        );
+        assert!(said.contains("braid lab report out/mine-1"), "{said}");
+        assert!(
+            !kept(dir, 0, 13).contains("lab report"),
+            "there is no summary yet"
+        );
     }
 }

@@ -69,7 +69,7 @@ async fn run_all(
                 Ok(measured) => measured,
                 // What is missing for one case is missing for all.
                 Err(e @ (LabError::Missing(_) | LabError::BadInput(_) | LabError::Interrupted)) => {
-                    progress.finish();
+                    record.stopped(progress, total);
                     return Err(e);
                 }
                 Err(e) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::case::Measured;
-use super::{RunOptions, best, result};
+use super::{Progress, RunOptions, best, result};
 use crate::report::files::Rows;
 use crate::report::{FilesError, RunDir, RunLog};
 use crate::scenario::{Case, Scenario};
@@ -72,6 +72,12 @@ impl Record {
             .write_summary(&self.summary)
             .map_err(files_error)
             .map(drop)
+    }
+
+    /// Says what is there of a run of `cases` that ends early.
+    pub(super) fn stopped(&self, progress: &mut dyn Progress, cases: usize) {
+        progress.finish();
+        progress.stopped(self.dir.path(), self.summary.cases.len(), cases);
     }
 
     /// Makes the report.

@@ -194,8 +194,11 @@ async fn run_all(
     };
     // Guests that still run go with their futures.
     drop(running);
+    if let Err(e) = result {
+        record.stopped(progress, total);
+        return Err(e);
+    }
     progress.finish();
-    result?;
     record.finish()
 }
 
