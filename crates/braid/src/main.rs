@@ -5,11 +5,15 @@ mod campaign_cmd;
 mod children;
 mod daemon_cmd;
 #[cfg(feature = "report")]
+mod help;
+#[cfg(feature = "report")]
 mod lab_cmd;
 
 use std::process::ExitCode;
 
 use braid_netns::error;
+#[cfg(feature = "report")]
+use clap::{CommandFactory, FromArgMatches};
 use clap::{Parser, Subcommand};
 
 /// Makes several radio accesses act as one connection, and measures how well.
@@ -48,9 +52,20 @@ enum Command {
     Child(children::ChildCommand),
 }
 
+/// Reads the command line. A guest of the virtual clock is nobody's to help.
+fn cli() -> Cli {
+    #[cfg(feature = "report")]
+    {
+        let given = help::described(Cli::command(), "").get_matches();
+        Cli::from_arg_matches(&given).unwrap_or_else(|e| e.exit())
+    }
+    #[cfg(not(feature = "report"))]
+    Cli::parse()
+}
+
 fn main() -> ExitCode {
     // clap ends with 2 on bad usage, as every command here does.
-    let cli = Cli::parse();
+    let cli = cli();
     let result = match cli.command {
         #[cfg(feature = "report")]
         Command::Lab(c) => lab_cmd::run(c),
