@@ -1,5 +1,7 @@
 //! Tables for people: drawn to the width of a terminal, in plain columns elsewhere.
 
+use std::io::{self, IsTerminal};
+
 use braid_lab::report::table::Style;
 use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{
@@ -18,29 +20,42 @@ pub(crate) enum Tone {
 /// A column: its title and its cells, of which every column has as many.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
-    pub(crate) title: &'static str,
+    pub(crate) title: String,
     pub(crate) right: bool,
     pub(crate) cells: Vec<(String, Tone)>,
 }
 
 impl Column {
     /// A column of words.
-    pub(crate) fn left(title: &'static str, cells: Vec<(String, Tone)>) -> Self {
+    pub(crate) fn left(title: impl Into<String>, cells: Vec<(String, Tone)>) -> Self {
         Self {
-            title,
+            title: title.into(),
             right: false,
             cells,
         }
     }
 
     /// A column of numbers.
-    pub(crate) fn right(title: &'static str, cells: Vec<String>) -> Self {
+    pub(crate) fn right(title: impl Into<String>, cells: Vec<String>) -> Self {
         let cells = cells.into_iter().map(|c| (c, Tone::Plain)).collect();
         Self {
-            title,
+            title: title.into(),
             right: true,
             cells,
         }
+    }
+
+    /// Columns with these titles: the first `words` of words, the others of numbers. A row
+    /// has a cell for each.
+    pub(crate) fn all(titles: &[String], words: usize, rows: &[Vec<String>]) -> Vec<Self> {
+        let column = |(i, title): (usize, &String)| {
+            let cells = rows.iter().map(|row| row[i].clone());
+            match i < words {
+                true => Self::left(title, cells.map(|c| (c, Tone::Plain)).collect()),
+                false => Self::right(title, cells.collect()),
+            }
+        };
+        titles.iter().enumerate().map(column).collect()
     }
 
     /// Characters of its widest cell, which may have several lines.
@@ -77,11 +92,14 @@ pub(crate) enum Output {
 impl Output {
     /// For standard output.
     pub(crate) fn detect() -> Self {
-        use std::io::IsTerminal;
-        if std::io::stdout().is_terminal() {
-            Self::Terminal(Style::detect())
-        } else {
-            Self::Plain
+        Self::of(&io::stdout())
+    }
+
+    /// For a stream of this process.
+    pub(crate) fn of(stream: &impl IsTerminal) -> Self {
+        match stream.is_terminal() {
+            true => Self::Terminal(Style::of(true)),
+            false => Self::Plain,
         }
     }
 
@@ -120,7 +138,7 @@ pub(crate) fn draw(columns: &[Column], output: Output) -> String {
         false => CellAlignment::Left,
     };
     t.set_header(columns.iter().map(|c| {
-        let cell = Cell::new(c.title).set_alignment(align(c));
+        let cell = Cell::new(&c.title).set_alignment(align(c));
         cell.add_attribute(Attribute::Bold)
     }));
     for row in 0..columns.first().map_or(0, |c| c.cells.len()) {

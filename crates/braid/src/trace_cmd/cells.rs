@@ -9,12 +9,11 @@ use braid_traces::signal::paper::{Comparison, Said, compare};
 use braid_traces::signal::picture::{self, PictureOptions};
 use braid_traces::signal::{Flaw, Paths};
 use clap::Args;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, LineStyle, Table};
 use serde::Serialize;
 
 use super::signals::{Recording, Signals};
 use super::{Failure, number, write};
+use crate::table::{self, Column, Output};
 
 #[derive(Debug, Args)]
 pub struct CellsArgs {
@@ -109,7 +108,7 @@ fn describe(
 ) -> String {
     let file = args.signals.file.display();
     let mut text = format!(
-        "{file}\nformat   {}\nspan     {} s\n\n{}\n\n{}\n",
+        "{file}\nformat   {}\nspan     {} s\n\n{}\n{}",
         recording.kind,
         recording.paths.seconds.len(),
         cells(parts),
@@ -118,7 +117,7 @@ fn describe(
     text += "Available: heard, at most one cell per carrier. Capacities in Mbit/s; gain: \
              multipath over this, on average; last: of the 20th percentile.\n";
     if args.paper {
-        text += &format!("\n{}\n", beside(rows));
+        text += &format!("\n{}", beside(rows));
     }
     if recording.flaws.is_empty() && recording.notes.is_empty() {
         text += "\nNo flaws found in the data.\n";
@@ -134,7 +133,7 @@ fn describe(
     text
 }
 
-fn cells(parts: &[CellStatistics]) -> Table {
+fn cells(parts: &[CellStatistics]) -> String {
     let most = parts.iter().map(|p| p.available.len()).max().unwrap_or(1);
     let mut header = vec![
         "part".to_owned(),
@@ -157,7 +156,7 @@ fn cells(parts: &[CellStatistics]) -> Table {
     table(header, rows)
 }
 
-fn capacity(all: &CellStatistics) -> Table {
+fn capacity(all: &CellStatistics) -> String {
     let header = [
         "path", "mean", "p5", "p10", "p20", "median", "gain", "at p20",
     ];
@@ -181,7 +180,7 @@ fn capacity(all: &CellStatistics) -> Table {
     table(header.map(str::to_owned).to_vec(), rows)
 }
 
-fn beside(rows: &[Comparison]) -> Table {
+fn beside(rows: &[Comparison]) -> String {
     let header = ["statistic", "here", "paper", "holds"];
     let rows = rows.iter().map(|r| {
         let value = |v: f64| match r.percent {
@@ -208,15 +207,7 @@ fn percent(v: f64) -> String {
     format!("{:.1} %", v * 100.0)
 }
 
-fn table(header: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> Table {
-    let mut t = Table::new();
-    t.load_style(UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
-    t.set_header(header);
-    for row in rows {
-        t.add_row(row);
-    }
-    for column in t.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    t
+fn table(header: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> String {
+    let rows: Vec<_> = rows.collect();
+    table::draw(&Column::all(&header, 1, &rows), Output::detect())
 }

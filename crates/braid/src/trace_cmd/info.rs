@@ -6,11 +6,10 @@ use std::time::Duration;
 use braid_traces::Format;
 use braid_traces::stats::Summary;
 use clap::Args;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, LineStyle, Table};
 use serde::Serialize;
 
 use super::{Failure, Measures, Source, number};
+use crate::table::{Column, Output, draw};
 
 #[derive(Debug, Args)]
 pub struct InfoArgs {
@@ -62,11 +61,11 @@ fn describe(file: &str, s: &Summary, args: &InfoArgs) -> String {
         _ => format!("{} samples, typically every {} s", s.samples, s.step_s),
     };
     let mut text = format!(
-        "{file}\nformat   {} ({})\nspan     {:.3} s\nsamples  {step}\n\n{}\n",
+        "{file}\nformat   {} ({})\nspan     {:.3} s\nsamples  {step}\n\n{}",
         s.format.describe(),
         s.format,
         s.span_s,
-        table(s)
+        table(s, Output::detect())
     );
     text += &format!(
         "Rates in Mbit/s at the IP layer. Variation: standard deviation over mean. \
@@ -88,10 +87,8 @@ fn describe(file: &str, s: &Summary, args: &InfoArgs) -> String {
     text
 }
 
-fn table(s: &Summary) -> Table {
-    let mut t = Table::new();
-    t.load_style(UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
-    t.set_header([
+fn table(s: &Summary, output: Output) -> String {
+    let titles = [
         "link",
         "mean",
         "median",
@@ -103,10 +100,10 @@ fn table(s: &Summary) -> Table {
         "outages",
         "total",
         "longest",
-    ]);
-    for c in &s.columns {
+    ];
+    let rows = s.columns.iter().map(|c| {
         let o = &c.outages;
-        t.add_row([
+        vec![
             c.name.clone(),
             number(c.mean_mbps),
             number(c.median_mbps),
@@ -118,10 +115,8 @@ fn table(s: &Summary) -> Table {
             o.count.to_string(),
             format!("{:.1} s", o.total_s),
             format!("{:.1} s", o.longest_s),
-        ]);
-    }
-    for column in t.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    t
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    draw(&Column::all(&titles.map(str::to_owned), 1, &rows), output)
 }

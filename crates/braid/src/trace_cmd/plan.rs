@@ -8,11 +8,10 @@ use braid_core::units::{format_duration, parse_duration};
 use braid_traces::signal::delay::DelayModel;
 use braid_traces::signal::plan::{self, Case, Handover, NewAddress, summary};
 use clap::Args;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, LineStyle, Table};
 
 use super::signals::Signals;
 use super::{Failure, number, write};
+use crate::table::{Column, Output, draw};
 
 #[derive(Debug, Args)]
 pub struct PlanArgs {
@@ -62,16 +61,15 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
         let failed = |e| Failure::Write(folder.display().to_string(), e);
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
-    let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
-    table.set_header([
+    let titles = [
         "case",
         "file",
         "Mbit/s",
         "handovers",
         "new addresses",
         "disconnected",
-    ]);
+    ];
+    let mut rows = Vec::new();
     for case in &args.case {
         let made = plan::plan(&recording.paths, *case, &handover, &args.delay);
         let made = made.map_err(|e| signals.whole(e))?;
@@ -92,7 +90,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
         let path = path(args, *case);
         write(&signals.file, &path, &text, args.force)?;
         let s = summary(&made);
-        table.add_row([
+        rows.push(vec![
             case.to_string(),
             path.display().to_string(),
             number(s.mean_mbps),
@@ -101,12 +99,15 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
             format!("{:.1} s", s.disconnected_s),
         ]);
     }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
     signals.warn(&recording);
     let failed = |e| Failure::Write("standard error".to_owned(), e);
-    writeln!(io::stderr(), "{table}").map_err(failed)
+    let columns = Column::all(&titles.map(str::to_owned), 2, &rows);
+    write!(
+        io::stderr(),
+        "{}",
+        draw(&columns, Output::of(&io::stderr()))
+    )
+    .map_err(failed)
 }
 
 /// Where the plan of `case` goes.

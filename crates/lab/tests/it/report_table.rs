@@ -104,6 +104,26 @@ fn colour_only_where_asked() {
 }
 
 #[test]
+fn a_file_gets_a_line_for_each_case() {
+    for f in [
+        synthetic::bulk(5),
+        synthetic::requests(),
+        synthetic::contention(),
+    ] {
+        let text = render(&f.summary, Style::of(false));
+        assert!(!text.contains(['─', '═', '\u{1b}']), "{text}");
+        assert!(!text.contains("Not shown"), "{text}");
+        let mut names: Vec<&str> = f.summary.cases.iter().map(|c| c.name.as_str()).collect();
+        names.dedup();
+        let table: Vec<&str> = text.lines().skip(1).take_while(|l| !l.is_empty()).collect();
+        assert!(table[0].starts_with("case "), "{text}");
+        for (line, name) in table[1..].iter().zip(&names) {
+            assert!(line.starts_with(name), "{name}: {line}");
+        }
+    }
+}
+
+#[test]
 fn an_empty_run_has_a_table() {
     assert!(show(&RunFiles::default(), 80).contains("case"));
 }

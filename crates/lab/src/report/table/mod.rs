@@ -8,7 +8,7 @@ mod layout;
 
 use std::io::IsTerminal;
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, Table};
 
 use layout::Printed;
@@ -23,33 +23,45 @@ use crate::summary::Summary;
 /// How the table is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Columns of the terminal.
+    /// Columns of the terminal; [`usize::MAX`] for a file or another program, where each row
+    /// is a line of text, and no column gives way.
     pub width: usize,
     /// Whether colour may be used.
     pub colour: bool,
 }
 
-/// Width where nothing says how wide the output is.
+/// Width of a terminal that does not say how wide it is.
 const DEFAULT_WIDTH: usize = 100;
 /// Below this nothing is readable; lines then wrap at the terminal's edge.
 const MIN_WIDTH: usize = 40;
 
 impl Style {
-    /// For standard output: its width and, unless `NO_COLOR` is set, colour on
-    /// a terminal; `COLUMNS` or 100 columns without colour elsewhere.
+    /// For standard output: the width of a terminal and, unless `NO_COLOR` is set, colour;
+    /// lines of text elsewhere.
     pub fn detect() -> Self {
-        let tty = std::io::stdout().is_terminal();
+        Self::of(std::io::stdout().is_terminal())
+    }
+
+    /// For a terminal, as it is, or for lines of text.
+    pub fn of(terminal: bool) -> Self {
+        if !terminal {
+            return Self {
+                width: usize::MAX,
+                colour: false,
+            };
+        }
         let asked = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
-        let seen = if tty {
-            Table::new().width().map(usize::from)
-        } else {
-            None
-        };
+        let seen = Table::new().width().map(usize::from);
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         Self {
             width: seen.or(asked).unwrap_or(DEFAULT_WIDTH).max(MIN_WIDTH),
-            colour: tty && !no_colour && std::env::var_os("TERM").is_none_or(|t| t != "dumb"),
+            colour: !no_colour && std::env::var_os("TERM").is_none_or(|t| t != "dumb"),
         }
+    }
+
+    /// Whether each row is a line of text.
+    fn is_plain(self) -> bool {
+        self.width == usize::MAX
     }
 }
 
@@ -116,7 +128,15 @@ fn wrap(text: &str, indent: &str, width: usize) -> String {
 
 fn draw(columns: &[Printed], style: Style) -> String {
     let mut t = Table::new();
-    t.load_style(UTF8_HORIZONTAL_ONLY.row_separator(comfy_table::LineStyle::none()));
+    t.load_style(match style.is_plain() {
+        true => NOTHING,
+        false => UTF8_HORIZONTAL_ONLY.row_separator(comfy_table::LineStyle::none()),
+    });
+    // A word that is broken for the terminal is whole in a line.
+    let text = |t: &str| match style.is_plain() {
+        true => t.replace("-\n", "").replace('\n', " "),
+        false => t.to_owned(),
+    };
     if style.colour {
         t.enforce_styling();
     } else {
@@ -127,14 +147,14 @@ fn draw(columns: &[Printed], style: Style) -> String {
         Align::Right => CellAlignment::Right,
     };
     let header = columns.iter().map(|c| {
-        Cell::new(&c.column.title)
+        Cell::new(text(&c.column.title))
             .set_alignment(align(c))
             .add_attribute(Attribute::Bold)
     });
     t.set_header(header.collect::<Vec<Cell>>());
     for row in 0..columns.first().map_or(0, |c| c.cells.len()) {
         let cells = columns.iter().map(|c| {
-            let cell = Cell::new(&c.cells[row]).set_alignment(align(c));
+            let cell = Cell::new(text(&c.cells[row])).set_alignment(align(c));
             match c.column.cells[row].tone {
                 Tone::Plain => cell,
                 Tone::Good => cell.fg(Color::Green),
