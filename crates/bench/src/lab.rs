@@ -98,10 +98,9 @@ const COLUMNS: [(&str, Value); 10] = [
         spread(c.spread(|r| r.efficiency), 100.0)
     }),
     ("over best single", |c, _| {
-        spread(
-            c.spread(|r| r.best_single_mbps.map(|b| r.goodput_mbps / b)),
-            1.0,
-        )
+        // The best of some is no best single path.
+        let all = |r: &CaseResult| r.best_single_mbps.filter(|_| r.measured_alone.is_empty());
+        spread(c.spread(|r| Some(r.goodput_mbps / all(r)?)), 1.0)
     }),
     ("share %", |c, order| {
         let share = c.share(false);

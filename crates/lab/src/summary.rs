@@ -99,6 +99,10 @@ pub struct CaseResult {
     pub ideal_mbps: Option<f64>,
     /// Goodput of the same traffic on the best single access, measured in this run, Mbit/s.
     pub best_single_mbps: Option<f64>,
+    /// Accesses that `best_single_mbps` is the best of, where not every access was measured
+    /// alone; empty: all were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measured_alone: Vec<String>,
     /// IP bytes of the data direction that left each access's link, as a fraction of all.
     pub share: BTreeMap<String, f64>,
     /// IP packets of the data direction that left each access's link, as a fraction of all.

@@ -2,7 +2,8 @@
 
 const bulk = data.cases.filter(c => c.bulk && c.goodput && !c.failed);
 const usedBy = cases => data.accesses.filter(a => cases.some(c => c.share[a] > 0));
-const NAMES = {ceiling: 'what the wire allows', best: 'best single access', paper: 'paper', each: 'each repeat'};
+const NAMES = {ceiling: 'what the wire allows', best: data.cases.some(c => c.alone.length) ? 'best measured alone' : 'best single access',
+  paper: 'paper', each: 'each repeat'};
 
 function goodputEntries() {
   const has = f => bulk.some(f);
@@ -87,7 +88,7 @@ function goodputOption(self) {
         if (c.each.length > 1) list.push([null, 'least – most', short(c.goodput[1]) + ' – ' + short(c.goodput[2])]);
         usedBy([c]).forEach(a => list.push([accessColour(a), a, short(c.goodput[0] * c.share[a])]));
         if (c.ceiling) list.push([css('--pale'), NAMES.ceiling, short(c.ceiling)]);
-        if (c.best) list.push([css('--ink'), NAMES.best, short(c.best)]);
+        if (c.best) list.push([css('--ink'), NAMES.best + (c.alone.length ? ' (' + c.alone.join(', ') + ')' : ''), short(c.best)]);
         if (c.paper) list.push([css('--paper'), 'paper', short(c.paper)]);
         return tip(c.name, list);
       }},

@@ -120,6 +120,17 @@ impl<'a> Case<'a> {
         out
     }
 
+    /// Accesses that the best single path is the best of, where not all were measured alone.
+    pub fn measured_alone(&self) -> Vec<&'a str> {
+        let mut out: Vec<&str> = Vec::new();
+        for a in self.good().flat_map(|r| &r.measured_alone) {
+            if !out.contains(&a.as_str()) {
+                out.push(a);
+            }
+        }
+        out
+    }
+
     /// Host pauses over all repeats.
     pub fn host(&self) -> Host {
         self.runs.iter().fold(Host::default(), |h, r| Host {

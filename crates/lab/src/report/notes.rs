@@ -22,9 +22,15 @@ impl Notes {
             self.pause(case);
         }
         let failures = failures(case);
+        let alone = case.measured_alone();
+        let partly = (!alone.is_empty()).then(|| {
+            let names = plain(&alone.join(", "));
+            format!("best single: of those measured alone: {names}")
+        });
         for text in failures
             .into_iter()
             .chain(case.notes().into_iter().map(plain))
+            .chain(partly)
         {
             marks.push_str(&self.mark(text));
         }

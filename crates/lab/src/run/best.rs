@@ -19,22 +19,28 @@ pub(super) fn add_best_single(results: &mut [CaseResult], cases: &[Case]) {
         let Some(mine) = of(&results[k].name).filter(|c| single(c).is_none()) else {
             continue;
         };
-        let best = singles
+        let like_mine = |c: &&Case| {
+            c.variant == mine.variant
+                && c.traffic == mine.traffic
+                && c.cc == mine.cc
+                && c.events == mine.events
+                && (c.engine == mine.engine || c.engine.get().is_reference())
+        };
+        let alone: Vec<(&str, f64)> = singles
             .iter()
             .filter(|(i, _)| results[*i].repeat == results[k].repeat)
-            .filter(|(i, _)| {
-                of(&results[*i].name).is_some_and(|c| {
-                    c.variant == mine.variant
-                        && c.traffic == mine.traffic
-                        && c.cc == mine.cc
-                        && c.events == mine.events
-                        && (c.engine == mine.engine || c.engine.get().is_reference())
-                        && single(c).is_some_and(|a| mine.accesses.iter().any(|m| m.name == a))
-                })
+            .filter_map(|(i, mbps)| {
+                let access = of(&results[*i].name).filter(like_mine).and_then(single);
+                Some((access?, *mbps))
             })
-            .map(|s| s.1)
-            .reduce(f64::max);
-        results[k].best_single_mbps = best;
+            .collect();
+        let mut own = mine.accesses.iter().map(|a| a.name.as_str());
+        let measured = |a: &&str| alone.iter().any(|(name, _)| name == a);
+        let some = own.clone().filter(measured).map(str::to_owned).collect();
+        let all = own.clone().all(|a| measured(&a));
+        let of_mine = alone.iter().filter(|(a, _)| own.any(|m| m == *a));
+        results[k].best_single_mbps = of_mine.map(|s| s.1).reduce(f64::max);
+        results[k].measured_alone = if all { Vec::new() } else { some };
     }
 }
 
@@ -105,8 +111,15 @@ traffic = "bulk"
         add_best_single(&mut results, &s.cases);
         assert_eq!(results[3].best_single_mbps, Some(19.0));
         assert_eq!(results[0].best_single_mbps, None);
+        assert_eq!(results[3].measured_alone, [""; 0], "all of them were");
         results[1].failed = Some("x".into());
         add_best_single(&mut results, &s.cases);
         assert_eq!(results[3].best_single_mbps, Some(9.0));
+        // What the best access is, nobody knows then.
+        assert_eq!(results[3].measured_alone, ["a"]);
+        results[0].failed = Some("x".into());
+        add_best_single(&mut results, &s.cases);
+        let none = (results[3].best_single_mbps, results[3].measured_alone.len());
+        assert_eq!(none, (None, 0));
     }
 }

@@ -73,6 +73,18 @@ fn contention() {
 }
 
 #[test]
+fn a_best_single_path_of_some_accesses_says_of_which() {
+    let mut f = synthetic::bulk(1);
+    assert!(!show(&f, 120).contains("measured alone"));
+    f.summary.cases[3].measured_alone = vec!["nr".into(), "lifi".into()];
+    let text = show(&f, 120);
+    assert!(
+        text.contains("[1] best single: of those measured alone: nr, lifi"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_wrong_byte_is_never_dropped_for_room() {
     let mut f = synthetic::bulk(1);
     f.summary.cases[3].intact = Some(false);

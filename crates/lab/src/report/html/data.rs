@@ -47,6 +47,8 @@ struct CaseData<'a> {
     each: Vec<Num>,
     ceiling: Option<Num>,
     best: Option<Num>,
+    /// Accesses that `best` is the best of, where not all were measured alone.
+    alone: Vec<&'a str>,
     paper: Option<Num>,
     share: BTreeMap<&'a str, Num>,
     latency: Option<[Num; 4]>,
@@ -202,6 +204,7 @@ fn case<'a>(c: &Case<'a>) -> CaseData<'a> {
         each: c.good().map(|r| Num(r.goodput_mbps)).collect(),
         ceiling: num(c.median(|r| r.ceiling_mbps)),
         best: num(c.median(|r| r.best_single_mbps)),
+        alone: c.measured_alone(),
         paper: num(c.paper("goodput_mbps")),
         share: c
             .share(!bulk)

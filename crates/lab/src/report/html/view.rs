@@ -161,7 +161,10 @@ pub(super) fn cards(cases: &[Case<'_>]) -> Vec<Card> {
             out.push(Card {
                 value: format!("{:.2}", g / b),
                 unit: "×",
-                label: "the best single access".to_owned(),
+                label: match &c.measured_alone()[..] {
+                    [] => "the best single access".to_owned(),
+                    some => format!("the best of those measured alone: {}", some.join(", ")),
+                },
             });
         }
     }
@@ -200,6 +203,30 @@ pub(super) fn cards(cases: &[Case<'_>]) -> Vec<Card> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::cases::cases;
+    use crate::summary::CaseResult;
+
+    #[test]
+    fn the_best_of_some_accesses_is_not_called_the_best() {
+        let mut summary = Summary::default();
+        summary.cases.push(CaseResult {
+            name: "MPTCP".into(),
+            goodput_mbps: 851.0,
+            best_single_mbps: Some(281.0),
+            measured_alone: vec!["nr".into()],
+            share: [("nr".to_owned(), 0.3), ("wifi".to_owned(), 0.7)].into(),
+            ..CaseResult::default()
+        });
+        let label = |s: &Summary| {
+            let all = cards(&cases(s));
+            let times = all.into_iter().find(|c| c.unit == "×").unwrap();
+            (times.value, times.label)
+        };
+        let some = "the best of those measured alone: nr";
+        assert_eq!(label(&summary), ("3.03".into(), some.into()));
+        summary.cases[0].measured_alone.clear();
+        assert_eq!(label(&summary).1, "the best single access");
+    }
 
     #[test]
     fn the_description_is_the_head_comment() {
