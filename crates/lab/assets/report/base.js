@@ -22,6 +22,28 @@ const short = v => {
 };
 const tick = v => String(+(+v).toPrecision(4));
 
+// The lines of a text of this size in px that is to be no wider than `room` px: broken
+// between words, and inside of those that are too long.
+const pen = document.createElement('canvas').getContext('2d');
+function wrapped(text, room, size) {
+  pen.font = size + 'px ' + getComputedStyle(document.body).fontFamily;
+  const fits = s => pen.measureText(s).width <= room;
+  const lines = [''];
+  for (let word of String(text).split(/(?<=[ ,.:=/-])/)) {
+    if (fits(lines.at(-1) + word.trimEnd())) { lines[lines.length - 1] += word; continue; }
+    if (lines.at(-1)) lines.push('');
+    while (!fits(word) && word.length > 1) {
+      let n = word.length - 1;
+      while (n > 1 && !fits(word.slice(0, n))) n--;
+      lines[lines.length - 1] = word.slice(0, n);
+      lines.push('');
+      word = word.slice(n);
+    }
+    lines[lines.length - 1] = word;
+  }
+  return lines.map(l => l.trim());
+}
+
 const tip = (head, rows) => '<div class="tip"><b>' + esc(head) + '</b><table>' + rows.map(
   ([colour, name, value]) => '<tr><td>' + (colour
     ? '<i class="dot" style="background:' + colour + '"></i>' : '') + esc(name)

@@ -22,7 +22,11 @@ function goodputOption(self) {
   const rows = [...bulk.map(c => c.name), ...data.paper_only.map(p => p[0])];
   const n = bulk.length;
   const bar = narrow() ? 14 : 18;
-  self.box.style.height = rows.length * (bar + 20) + 30 + 'px';
+  // As many lines as the longest name takes: rows are as high as that.
+  const size = narrow() ? 11.5 : 13, room = Math.min(210, self.box.clientWidth * .3);
+  const names = rows.map(name => wrapped(name, room, size));
+  const lines = Math.max(1, ...names.map(l => l.length));
+  self.box.style.height = rows.length * Math.max(bar + 20, lines * 14 + 8) + 30 + 'px';
   const series = [];
   series.push({
     name: NAMES.ceiling, type: 'bar', barWidth: bar, barGap: '-100%', z: 1, silent: true,
@@ -63,13 +67,12 @@ function goodputOption(self) {
       formatter: p => {
         const c = bulk[p.dataIndex];
         if (!c) return '{s|' + short(data.paper_only[p.dataIndex - n][1]) + '}';
-        const part = c.ceiling ? ' {s|' + (100 * c.goodput[0] / c.ceiling).toFixed(1) + ' %}' : '';
-        return '{b|' + short(c.goodput[0]) + '}' + (narrow() ? '' : part);
+        const part = c.texts.of_wire ? ' {s|' + c.texts.of_wire + '}' : '';
+        return '{b|' + c.texts.goodput + '}' + (narrow() ? '' : part);
       },
       rich: {b: {fontWeight: 600, color: ink, fontSize: 12.5}, s: {color: soft, fontSize: 12.5}},
     },
   });
-  const width = self.box.clientWidth;
   return {
     ...option,
     grid: {left: 4, right: narrow() ? 52 : 96, top: 4, bottom: 2, containLabel: true},
@@ -77,14 +80,14 @@ function goodputOption(self) {
       formatter: tick}},
     yAxis: {...axis, type: 'category', inverse: true, data: rows.map((_, i) => i),
       splitLine: {show: false},
-      axisLabel: {...axis.axisLabel, color: ink, hideOverlap: false, interval: 0, width: Math.min(210, width * .3),
-        overflow: 'break', lineHeight: 14, formatter: i => rows[i], fontSize: narrow() ? 11.5 : 13}},
+      axisLabel: {...axis.axisLabel, color: ink, hideOverlap: false, interval: 0,
+        lineHeight: 14, formatter: i => names[i].join('\n'), fontSize: size}},
     tooltip: {...option.tooltip, trigger: 'axis', axisPointer: {type: 'shadow', shadowStyle: {color: css('--faint'), opacity: .4}},
       formatter: ps => {
         const i = +ps[0].axisValue;
         const c = bulk[i];
         if (!c) return tip(rows[i], [[css('--paper'), 'paper', short(data.paper_only[i - n][1]) + ' Mbit/s']]);
-        const list = [[null, 'goodput', short(c.goodput[0]) + ' Mbit/s']];
+        const list = [[null, 'goodput', c.texts.goodput + ' Mbit/s']];
         if (c.each.length > 1) list.push([null, 'least – most', short(c.goodput[1]) + ' – ' + short(c.goodput[2])]);
         usedBy([c]).forEach(a => list.push([accessColour(a), a, short(c.goodput[0] * c.share[a])]));
         if (c.ceiling) list.push([css('--pale'), NAMES.ceiling, short(c.ceiling)]);

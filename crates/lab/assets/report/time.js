@@ -28,7 +28,7 @@ const timeEntries = (run, m) => [
 
 // In a `group` the charts stand under each other: their axes line up, and the
 // `last` has the handles to zoom all of them.
-function timeOption(run, m, group, last) {
+function timeOption(box, run, m, group, last) {
   const {option, axis, soft} = base();
   const stacked = isStacked(m), unit = MEASURES[m].unit;
   const few = run.events.length <= (group ? 8 : 3) && !narrow();
@@ -41,6 +41,16 @@ function timeOption(run, m, group, last) {
     emphasis: {disabled: true},
     data: run.t.map((t, i) => [t, by[m][i]]),
   }));
+  // A label is 130 px wide, in the middle over its line: those that would lie on the one
+  // before are left to the tooltip.
+  const end = run.t[run.t.length - 1];
+  let before = -Infinity;
+  const labelled = run.events.map(e => {
+    const x = e[0] / end * box.clientWidth;
+    if (x - before < 138) return false;
+    before = x;
+    return true;
+  });
   series.push({
     name: EVENTS, type: 'line', data: [], itemStyle: {color: soft}, symbol: 'none',
     markLine: {
@@ -48,7 +58,8 @@ function timeOption(run, m, group, last) {
       label: {show: few, color: soft, fontSize: 11, position: 'end', distance: 4, width: 130,
         overflow: 'truncate', formatter: p => p.data.note},
       tooltip: {formatter: p => tip(short(p.data.xAxis) + ' s', [[null, p.data.note, '']])},
-      data: run.events.map(e => ({xAxis: e[0], note: (e[1] ? e[1] + ' ' : '') + e[2]})),
+      data: run.events.map((e, i) => ({xAxis: e[0], note: (e[1] ? e[1] + ' ' : '') + e[2],
+        label: {show: few && labelled[i]}})),
     },
     markArea: {
       silent: true, animation: false,
@@ -101,8 +112,8 @@ function drawRuns() {
       onclick: () => { wide ? open.delete(run.case) : open.add(run.case); drawRuns();
         $('#runs').children[shown.indexOf(run)].querySelector('header button').focus(); }});
     more.setAttribute('aria-expanded', wide);
-    const facts = c.bulk && c.goodput ? short(c.goodput[0]) + ' Mbit/s'
-      : c.latency ? short(c.latency[0]) + ' ms' : '';
+    const facts = c.bulk && c.goodput ? c.texts.goodput + ' Mbit/s'
+      : c.latency ? c.texts.latency + ' ms' : '';
     card.append(el('header', {}, el('h3', {textContent: c.name}), el('p', {textContent: facts}), more));
     const measures = wide ? measureOf(run) : [view.measure];
     for (const m of measures) {
@@ -116,7 +127,7 @@ function drawRuns() {
       box.setAttribute('aria-label', `${MEASURES[m].title} of ${c.name} over time, per access`);
       card.append(legend, box);
       cards.push(new Chart(box, legend,
-        () => timeOption(run, m, wide, m === measures.at(-1)), () => timeEntries(run, m),
+        () => timeOption(box, run, m, wide, m === measures.at(-1)), () => timeEntries(run, m),
         {unit: MEASURES[m].unit, group: wide ? 'case' + run.case : undefined}));
     }
     return card;

@@ -2,8 +2,12 @@
 
 use super::cases::{Case, PAUSE_MS, paper_only};
 use super::columns::paper_value;
-use super::numbers::{plain, short};
+use super::numbers::{is_over, plain, short};
 use crate::summary::Summary;
+
+/// Note of a case whose goodput is above what the wire allowed in the measured time.
+const OVER: &str = "data that had arrived in the warm-up was read in the measured time: goodput \
+                    is up to 1 % above what the wire allows";
 
 /// Notes under the table, and the marks in the rows that point to them.
 #[derive(Default)]
@@ -27,10 +31,13 @@ impl Notes {
             let names = plain(&alone.join(", "));
             format!("best single: of those measured alone: {names}")
         });
+        let over = case.median(|r| r.efficiency).is_some_and(is_over);
+        let over = over.then(|| OVER.to_owned());
         for text in failures
             .into_iter()
             .chain(case.notes().into_iter().map(plain))
             .chain(partly)
+            .chain(over)
         {
             marks.push_str(&self.mark(text));
         }

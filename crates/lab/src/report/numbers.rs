@@ -29,6 +29,17 @@ pub(crate) fn percent(fraction: f64, coarse: bool) -> String {
     }
 }
 
+/// Goodput over what the wire allows, as a percentage. What of it is above 1, by no more
+/// than noise, is data that had arrived before the measured time and was read in it.
+pub(crate) fn of_wire(efficiency: f64) -> String {
+    percent(if is_over(efficiency) { 1.0 } else { efficiency }, false)
+}
+
+/// Whether an efficiency is above 1 by no more than noise (1 %).
+pub(crate) fn is_over(efficiency: f64) -> bool {
+    efficiency > 1.0 && efficiency <= 1.01
+}
+
 /// Text of others without control characters, which could move the cursor or
 /// recolour the terminal.
 pub(crate) fn plain(text: &str) -> String {
@@ -57,6 +68,10 @@ mod tests {
             assert_eq!(short(v), s);
         }
         assert_eq!(percent(0.9636, false), "96.4 %");
+        assert_eq!(of_wire(0.9636), "96.4 %");
+        assert_eq!(of_wire(1.0012), "100.0 %");
+        // No noise is that large: it is shown.
+        assert_eq!(of_wire(1.2), "120.0 %");
         assert_eq!(percent(0.0028, true), "<1 %");
         assert_eq!(percent(0.0, true), "0 %");
         assert_eq!(plain("a\u{1b}[31mb\n"), "a\u{fffd}[31mb\u{fffd}");

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use braid_lab::report::{self, RunDir, RunFiles};
+use braid_lab::summary::EventRow;
 use headless_chrome::protocol::cdp::types::Event;
 use headless_chrome::protocol::cdp::{Emulation, Log, Network, Page, Runtime};
 use headless_chrome::{Browser, LaunchOptions, Tab};
@@ -259,7 +260,42 @@ impl Shown {
                 || b.querySelector('svg').getBBox().width < .7 * b.clientWidth).length",
         );
         assert_eq!(empty, 0, "{name}: empty charts");
+        // Names of cases and labels of events: lines of one of them touch at most.
+        let over = self.eval(
+            "[...document.querySelectorAll('.chart')].flatMap(b => { \
+                const all = [...b.querySelectorAll('svg text')].filter(t => t.textContent.trim()) \
+                    .map(t => [t.textContent, t.getBoundingClientRect()]); \
+                return all.flatMap(([s, r], i) => all.slice(i + 1).filter(([, q]) => \
+                    r.left + 2 < q.right - 2 && q.left + 2 < r.right - 2 \
+                    && r.top + 2 < q.bottom - 2 && q.top + 2 < r.bottom - 2) \
+                    .map(([t]) => s + ' on ' + t)); \
+            }).join('\\n')",
+        );
+        assert_eq!(over, "", "{name}: labels lie on each other");
     }
+}
+
+/// A result whose cases have the names that a campaign over three axes gives them, and in
+/// which much happens at once.
+fn campaign() -> RunFiles {
+    let mut files = synthetic::interruption(1);
+    let axes = "cc=olia, loss=0.001, access.wifi.down.delay=20 ms: ";
+    let rename = |name: &mut String| *name = format!("{axes}{name}");
+    files
+        .summary
+        .cases
+        .iter_mut()
+        .for_each(|c| rename(&mut c.name));
+    files.timeline.iter_mut().for_each(|r| rename(&mut r.case));
+    files.events.truncate(1);
+    let first = files.events[0].clone();
+    files.events.extend((1..3).map(|i| EventRow {
+        t_s: first.t_s + f64::from(i) * 0.2,
+        what: "emulator woke 3.2 ms late".to_owned(),
+        ..first.clone()
+    }));
+    files.events.iter_mut().for_each(|r| rename(&mut r.case));
+    files
 }
 
 #[test]
@@ -274,6 +310,7 @@ fn every_kind_of_run_draws_everywhere() {
         ("interruption", synthetic::interruption(6)),
         ("walk", synthetic::walk()),
         ("contention", synthetic::contention()),
+        ("campaign", campaign()),
     ];
     for (name, files) in kinds {
         let shown = Shown::new(&browser, &files);

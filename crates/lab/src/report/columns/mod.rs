@@ -5,7 +5,7 @@ mod cell;
 
 use super::cases::Case;
 use super::files::human_bytes;
-use super::numbers::{percent, plain, short};
+use super::numbers::{of_wire, percent, plain, short};
 use crate::summary::{CaseResult, EngineCpu};
 use cell::range;
 pub(crate) use cell::{Align, Column, Text, Tone};
@@ -95,7 +95,7 @@ const COLUMNS: &[ColumnSpec] = &[
     right("of the\nwire", "efficiency", 1, |c, _| {
         let e = c.median(|r| r.efficiency)?;
         let tone = if e >= 0.95 { Tone::Good } else { Tone::Plain };
-        Some(Text::new(percent(e, false)).tone(tone))
+        Some(Text::new(of_wire(e)).tone(tone))
     }),
     right("links'\ncapacity", "capacity of the links", 4, |c, _| {
         Some(Text::new(short(c.median(|r| r.capacity_mbps)?)))

@@ -8,6 +8,7 @@ use serde::ser::Serializer;
 
 use crate::report::RunFiles;
 use crate::report::cases::{Case, Spread, paper_only};
+use crate::report::numbers::{of_wire, short};
 use crate::summary::CaseResult;
 use crate::timeline::measure::{Interval, Measure};
 use crate::timeline::{MEASURES, TimelineRow};
@@ -43,16 +44,28 @@ struct CaseData<'a> {
     access: Option<&'a str>,
     /// Whether goodput is what it is about.
     bulk: bool,
-    goodput: Option<[Num; 3]>,
+    goodput: Option<[f64; 3]>,
     each: Vec<Num>,
-    ceiling: Option<Num>,
-    best: Option<Num>,
+    ceiling: Option<f64>,
+    best: Option<f64>,
     /// Accesses that `best` is the best of, where not all were measured alone.
     alone: Vec<&'a str>,
-    paper: Option<Num>,
+    paper: Option<f64>,
     share: BTreeMap<&'a str, Num>,
-    latency: Option<[Num; 4]>,
+    /// Mean, ms, if latency was measured.
+    latency: Option<f64>,
+    /// Goodput, that over what the wire allows, and mean latency, as the table has them.
+    texts: Texts,
     cdf: Vec<(Num, Num)>,
+}
+
+/// Numbers of a case as the table has them: a chart that rounded them once more would
+/// differ.
+#[derive(Debug, Serialize)]
+struct Texts {
+    goodput: Option<String>,
+    of_wire: Option<String>,
+    latency: Option<String>,
 }
 
 /// Name of a measure: its values over time.
@@ -189,7 +202,6 @@ fn paper_reuse<'a>(cases: &[Case<'a>]) -> Vec<(&'a str, Num)> {
 fn case<'a>(c: &Case<'a>) -> CaseData<'a> {
     let first = c.first();
     let bulk = first.traffic != "request-response";
-    let num = |v: Option<f64>| v.map(Num);
     let goodput = c.spread(|r| Some(r.goodput_mbps));
     CaseData {
         name: c.name,
@@ -199,24 +211,24 @@ fn case<'a>(c: &Case<'a>) -> CaseData<'a> {
         goodput: goodput.map(
             |Spread {
                  median, min, max, ..
-             }| [Num(median), Num(min), Num(max)],
+             }| [median, min, max],
         ),
         each: c.good().map(|r| Num(r.goodput_mbps)).collect(),
-        ceiling: num(c.median(|r| r.ceiling_mbps)),
-        best: num(c.median(|r| r.best_single_mbps)),
+        ceiling: c.median(|r| r.ceiling_mbps),
+        best: c.median(|r| r.best_single_mbps),
         alone: c.measured_alone(),
-        paper: num(c.paper("goodput_mbps")),
+        paper: c.paper("goodput_mbps"),
         share: c
             .share(!bulk)
             .into_iter()
             .map(|(a, v)| (a, Num(v)))
             .collect(),
-        latency: c.latency(|l| l.mean).map(|mean| {
-            let of = |f: fn(&braid_core::stats::Percentiles) -> f64| {
-                Num(c.latency(f).unwrap_or(f64::NAN))
-            };
-            [Num(mean), of(|l| l.p50), of(|l| l.p90), of(|l| l.p99)]
-        }),
+        latency: c.latency(|l| l.mean),
+        texts: Texts {
+            goodput: goodput.map(|s| short(s.median)),
+            of_wire: c.median(|r| r.efficiency).map(of_wire),
+            latency: c.latency(|l| l.mean).map(short),
+        },
         // Of the first good repeat: distributions have no median.
         cdf: c
             .good()
@@ -352,6 +364,26 @@ mod tests {
         ] {
             assert_eq!(json(v), s);
         }
+    }
+
+    #[test]
+    fn charts_round_as_the_table_does() {
+        // Rounded to four digits first, this would be 97.4 and 97.25.
+        let result = CaseResult {
+            goodput_mbps: 97.345_01,
+            ceiling_mbps: Some(100.1),
+            efficiency: Some(0.972_478),
+            ..CaseResult::default()
+        };
+        let all = [Case {
+            name: "x",
+            runs: vec![&result],
+            paper: Vec::new(),
+        }];
+        let data = serde_json::to_value(case(&all[0])).unwrap();
+        assert_eq!(data["texts"]["goodput"], "97.3");
+        assert_eq!(data["texts"]["of_wire"], "97.2 %");
+        assert_eq!(data["goodput"][0], 97.345_01);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::report::cases::Case;
 use crate::report::columns::{Align, Column, Tone};
-use crate::report::numbers::{percent, plain, short};
+use crate::report::numbers::{of_wire, percent, plain, short};
 use crate::summary::Summary;
 
 /// One headline number.
@@ -152,7 +152,7 @@ pub(super) fn cards(cases: &[Case<'_>]) -> Vec<Card> {
         });
         if let Some(e) = c.median(|r| r.efficiency) {
             out.push(Card {
-                value: percent(e, false).replace(" %", ""),
+                value: of_wire(e).replace(" %", ""),
                 unit: "%",
                 label: "of what the wire allows".to_owned(),
             });
@@ -175,7 +175,10 @@ pub(super) fn cards(cases: &[Case<'_>]) -> Vec<Card> {
         out.push(Card {
             value: short(ms),
             unit: "ms",
-            label: format!("mean one-way latency of {}", c.name),
+            label: match c.name.to_lowercase().contains("latency") {
+                true => format!("mean, one way: {}", c.name),
+                false => format!("mean one-way latency of {}", c.name),
+            },
         });
     }
     let gaps = cases
@@ -202,9 +205,28 @@ pub(super) fn cards(cases: &[Case<'_>]) -> Vec<Card> {
 
 #[cfg(test)]
 mod tests {
+    use braid_core::stats::Percentiles;
+
     use super::*;
     use crate::report::cases::cases;
     use crate::summary::CaseResult;
+
+    #[test]
+    fn a_latency_is_named_once() {
+        let label = |name: &str| {
+            let mut summary = Summary::default();
+            summary.cases.push(CaseResult {
+                name: name.into(),
+                traffic: "request-response".into(),
+                latency_ms: Some(Percentiles::default()),
+                ..CaseResult::default()
+            });
+            let all = cards(&cases(&summary));
+            all.into_iter().find(|c| c.unit == "ms").unwrap().label
+        };
+        assert_eq!(label("latency on lifi"), "mean, one way: latency on lifi");
+        assert_eq!(label("MPTCP"), "mean one-way latency of MPTCP");
+    }
 
     #[test]
     fn the_best_of_some_accesses_is_not_called_the_best() {
