@@ -155,15 +155,15 @@ mod tests {
 
     #[test]
     fn every_command_says_its_exit_status() {
-        fn check(command: &mut Command, depth: usize) {
+        fn check(command: &mut Command) {
             let help = command.render_help().to_string();
             assert!(help.contains("Exit status: "), "{help}");
             let below = command.get_subcommands_mut();
             for c in below.filter(|c| !c.is_hide_set() && c.get_name() != "help") {
-                check(c, depth + 1);
+                check(c);
             }
         }
-        check(&mut described(Cli::command(), ""), 0);
+        check(&mut described(Cli::command(), ""));
     }
 
     #[test]

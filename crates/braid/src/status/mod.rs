@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use braid_api::client::{Client, Error};
 use braid_api::Connections;
+use braid_api::client::{Client, Error};
 use braid_netns::error::LabError;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -166,7 +166,7 @@ impl Daemon {
         }
     }
 
-    async fn look(&mut self) -> braid_control::Result<Shown> {
+    async fn look(&mut self) -> braid_api::client::Result<Shown> {
         let before = self.before.take();
         let view = self.client.get("/v1/status").await?;
         let connections = self.client.get("/v1/connections").await?;

@@ -273,10 +273,12 @@ fn check(
         Err(own) if own.message == d.message => own.to_string(),
         _ => format!("with {}: {}", named(labels), d.message),
     };
-    Err(Problem {
-        span: duration.filter(|_| source.parse(scenario, &origin, &longer).is_ok()),
-        message,
-    })
+    Err(
+        match duration.filter(|_| source.parse(scenario, &origin, &longer).is_ok()) {
+            Some(span) => Problem::at(span, message),
+            None => Problem::whole(message),
+        },
+    )
 }
 
 /// `cc=olia, loss=0.001`.

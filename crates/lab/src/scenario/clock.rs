@@ -1,6 +1,6 @@
 //! The clock that a scenario needs.
 
-use super::{Case, Engine, Scenario};
+use super::{Case, Scenario};
 
 /// MPTCP schedulers that a stock kernel has, or that Braid brings where it lacks them
 /// (docs/mptcp.md).
@@ -22,7 +22,7 @@ impl Scenario {
 
 /// Setting of an MPTCP case that only Braid's own kernel has.
 fn own_kernel(case: &Case) -> Option<String> {
-    if case.engine != Engine::Mptcp {
+    if !case.engine.get().has_subflows() {
         return None;
     }
     let scheduler = case.scheduler.as_deref().unwrap_or(STOCK[0]);
