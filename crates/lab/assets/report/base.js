@@ -29,7 +29,7 @@ function wrapped(text, room, size) {
   pen.font = size + 'px ' + getComputedStyle(document.body).fontFamily;
   const fits = s => pen.measureText(s).width <= room;
   const lines = [''];
-  for (let word of String(text).split(/(?<=[ ,.:=/-])/)) {
+  for (let word of String(text).split(/(?<=[ ,:=/-]|\.(?!\d))/)) {
     if (fits(lines.at(-1) + word.trimEnd())) { lines[lines.length - 1] += word; continue; }
     if (lines.at(-1)) lines.push('');
     while (!fits(word) && word.length > 1) {

@@ -160,7 +160,8 @@ function outageOption(self) {
     grid: {left: 4, right: 12, top: 10, bottom: 4, containLabel: true},
     // Numbers, so that dots can lie beside each other.
     xAxis: {...axis, type: 'value', min: -.5, max: outOf.length - .5, interval: .5, splitLine: {show: false},
-      axisLabel: {...axis.axisLabel, color: ink, fontSize: 13, formatter: v => Number.isInteger(v) ? outOf[v] ?? '' : ''}},
+      axisLabel: {...axis.axisLabel, color: ink, fontSize: 13, overflow: 'truncate',
+        width: self.box.clientWidth * .75 / Math.max(1, outOf.length), formatter: v => Number.isInteger(v) ? outOf[v] ?? '' : ''}},
     yAxis: {...axis, type: 'value', min: 0, axisLine: {show: false}},
     tooltip: {...option.tooltip, trigger: 'item', formatter: p => p.data.note
       ? tip(p.seriesName, [[p.color, 'used again after', short(p.data.value[1]) + ' ms'],

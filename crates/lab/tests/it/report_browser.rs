@@ -260,7 +260,10 @@ impl Shown {
                 || b.querySelector('svg').getBBox().width < .7 * b.clientWidth).length",
         );
         assert_eq!(empty, 0, "{name}: empty charts");
-        // Names of cases and labels of events: lines of one of them touch at most.
+    }
+
+    /// No text of a chart lies on another: lines of one touch at most.
+    fn check_labels(&self, name: &str) {
         let over = self.eval(
             "[...document.querySelectorAll('.chart')].flatMap(b => { \
                 const all = [...b.querySelectorAll('svg text')].filter(t => t.textContent.trim()) \
@@ -268,7 +271,7 @@ impl Shown {
                 return all.flatMap(([s, r], i) => all.slice(i + 1).filter(([, q]) => \
                     r.left + 2 < q.right - 2 && q.left + 2 < r.right - 2 \
                     && r.top + 2 < q.bottom - 2 && q.top + 2 < r.bottom - 2) \
-                    .map(([t]) => s + ' on ' + t)); \
+                    .map(([t]) => s + ' on ' + t + ' in ' + b.getAttribute('aria-label'))); \
             }).join('\\n')",
         );
         assert_eq!(over, "", "{name}: labels lie on each other");
@@ -278,22 +281,24 @@ impl Shown {
 /// A result whose cases have the names that a campaign over three axes gives them, and in
 /// which much happens at once.
 fn campaign() -> RunFiles {
-    let mut files = synthetic::interruption(1);
+    let mut files = synthetic::bulk(1);
     let axes = "cc=olia, loss=0.001, access.wifi.down.delay=20 ms: ";
     let rename = |name: &mut String| *name = format!("{axes}{name}");
+    files.events = (0..3)
+        .map(|i| EventRow {
+            case: files.summary.cases[0].name.clone(),
+            repeat: 1,
+            t_s: 4.0 + f64::from(i) * 0.2,
+            access: String::new(),
+            what: "emulator woke 3.2 ms late".to_owned(),
+        })
+        .collect();
     files
         .summary
         .cases
         .iter_mut()
         .for_each(|c| rename(&mut c.name));
     files.timeline.iter_mut().for_each(|r| rename(&mut r.case));
-    files.events.truncate(1);
-    let first = files.events[0].clone();
-    files.events.extend((1..3).map(|i| EventRow {
-        t_s: first.t_s + f64::from(i) * 0.2,
-        what: "emulator woke 3.2 ms late".to_owned(),
-        ..first.clone()
-    }));
     files.events.iter_mut().for_each(|r| rename(&mut r.case));
     files
 }
@@ -323,6 +328,7 @@ fn every_kind_of_run_draws_everywhere() {
             shown.drawn();
             let back = shown.eval("getComputedStyle(document.body).backgroundColor");
             assert_eq!(back == "rgb(14, 17, 22)", scheme == "dark", "{back}");
+            shown.check_labels(&format!("{name}-{kind}"));
             shown.screenshot(&format!("{name}-{kind}"), size, scheme);
         }
         shown.look(DESKTOP, "dark");
