@@ -249,6 +249,7 @@ pub(super) fn describe(change: &LinkChange) -> String {
         LinkChange::Loss(LossSpec::None) => "no loss".to_owned(),
         LinkChange::Loss(LossSpec::Bernoulli(p)) => format!("loss {p}"),
         LinkChange::Loss(LossSpec::GilbertElliott { .. }) => "bursty loss".to_owned(),
+        LinkChange::Loss(LossSpec::Steps { .. }) => "loss by steps".to_owned(),
         LinkChange::Queue(_) => "queue".to_owned(),
         LinkChange::Mtu(None) => "no MTU".to_owned(),
         LinkChange::Mtu(Some(bytes)) => format!("MTU {bytes}"),

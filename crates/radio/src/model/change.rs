@@ -22,7 +22,7 @@ impl Link {
             }
             LinkChange::Delay(spec) => self.delay.set_delay(spec),
             LinkChange::Jitter(jitter) => self.delay.set_jitter(*jitter),
-            LinkChange::Loss(spec) => self.loss.set(*spec),
+            LinkChange::Loss(spec) => self.loss.set(spec),
             LinkChange::Queue(spec) => self.set_queue(now, *spec, sink),
             LinkChange::Mtu(mtu) => self.mtu = *mtu,
             LinkChange::Down => self.down(now, sink),

@@ -129,11 +129,15 @@ impl DelaySpec {
 
 impl LossSpec {
     /// # Errors
-    /// A probability that is not between 0 and 1.
+    /// A probability that is not between 0 and 1; steps out of order, or none.
     pub fn check(&self) -> Result<(), SpecError> {
         let all = match *self {
             Self::None => vec![],
             Self::Bernoulli(p) => vec![p],
+            Self::Steps { ref points, period } => {
+                check_steps("loss", points, period)?;
+                points.iter().map(|p| p.1).collect()
+            }
             Self::GilbertElliott {
                 good_to_bad,
                 bad_to_good,
@@ -235,8 +239,15 @@ mod tests {
         ] {
             assert!(LinkChange::Rate(bad.clone()).check().is_err(), "{bad:?}");
         }
+        let steps = |points: Vec<(Duration, f64)>| LossSpec::Steps {
+            points,
+            period: None,
+        };
+        assert_eq!(steps(vec![(Duration::ZERO, 0.5)]).check(), Ok(()));
+        assert!(steps(vec![(MS, 0.5)]).check().is_err());
         for p in [f64::NAN, -0.1, 1.1] {
             assert!(LinkChange::Loss(LossSpec::Bernoulli(p)).check().is_err());
+            assert!(steps(vec![(Duration::ZERO, p)]).check().is_err());
         }
         let codel = QueueSpec::Codel {
             target: Duration::ZERO,

@@ -93,7 +93,7 @@ impl Link {
             limit: spec.queue,
             codel: codel(spec.queue),
             server: Server::new(Arc::clone(&capacity)),
-            loss: Loss::new(spec.loss, stream("loss")),
+            loss: Loss::new(&spec.loss, stream("loss")),
             delay: Delay::new(&spec.delay, spec.jitter, stream("jitter")),
             line: Line::default(),
             taken: VecDeque::new(),

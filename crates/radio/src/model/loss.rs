@@ -3,11 +3,13 @@
 //! Nothing is drawn per packet: the number of packets until the next loss, and
 //! until the next change of state, is geometrically distributed.
 
+use braid_core::Time;
 use braid_core::seed::Rng;
 use rand::RngExt;
 use rand_distr::Geometric;
 
 use super::spec::LossSpec;
+use super::steps::Steps;
 
 /// Loss process: decides which of a sequence of packets are lost.
 #[derive(Clone, Debug)]
@@ -21,6 +23,29 @@ enum Model {
     None,
     Bernoulli(Gap),
     GilbertElliott(Chain),
+    Steps(Changing),
+}
+
+/// Bernoulli loss whose probability changes. Packets that leave together have the
+/// probability of their time; a new one begins with a draw of its own, which is right, since
+/// the process has no memory.
+#[derive(Clone, Debug)]
+struct Changing {
+    steps: Steps<f64>,
+    /// Probability of the gap, which has been drawn for it.
+    now: f64,
+    gap: Gap,
+}
+
+impl Changing {
+    fn next(&mut self, n: u64, at: Time, rng: &mut Rng) -> Option<u64> {
+        let p = self.steps.at(at.as_nanos());
+        if p != self.now {
+            self.now = p;
+            self.gap = Gap::new(p, rng);
+        }
+        self.gap.next(n, rng)
+    }
 }
 
 /// Gilbert-Elliott chain (Gilbert 1960, Elliott 1963). Each packet first steps
@@ -103,7 +128,7 @@ impl Chain {
 }
 
 impl Loss {
-    pub(super) fn new(spec: LossSpec, rng: Rng) -> Self {
+    pub(super) fn new(spec: &LossSpec, rng: Rng) -> Self {
         let mut loss = Self {
             model: Model::None,
             rng,
@@ -112,9 +137,9 @@ impl Loss {
         loss
     }
 
-    pub(super) fn set(&mut self, spec: LossSpec) {
+    pub(super) fn set(&mut self, spec: &LossSpec) {
         let rng = &mut self.rng;
-        self.model = match spec {
+        self.model = match *spec {
             LossSpec::None => Model::None,
             LossSpec::Bernoulli(p) => Model::Bernoulli(Gap::new(p, rng)),
             LossSpec::GilbertElliott {
@@ -134,17 +159,27 @@ impl Loss {
                     states,
                 })
             }
+            LossSpec::Steps { ref points, period } => {
+                let steps = Steps::new(points, period, 0.0);
+                let now = steps.at(0);
+                Model::Steps(Changing {
+                    gap: Gap::new(now, rng),
+                    steps,
+                    now,
+                })
+            }
         };
     }
 
-    /// The first lost packet of the next `n`, counted from 0; `None`: all
+    /// The first lost packet of the next `n`, which leave at `at`, counted from 0; `None`: all
     /// arrive. The packets up to it, or all, count as passed.
-    pub(super) fn next(&mut self, n: u32) -> Option<u32> {
+    pub(super) fn next(&mut self, n: u32, at: Time) -> Option<u32> {
         let n = u64::from(n);
         let at = match &mut self.model {
             Model::None => None,
             Model::Bernoulli(gap) => gap.next(n, &mut self.rng),
             Model::GilbertElliott(chain) => chain.next(n, &mut self.rng),
+            Model::Steps(changing) => changing.next(n, at, &mut self.rng),
         };
         // Below `n`, which was 32 bits wide.
         at.map(|at| at as u32)
@@ -165,7 +200,7 @@ mod tests {
         while at < total {
             let end = total.min(at + train);
             while at < end {
-                match loss.next(end - at) {
+                match loss.next(end - at, Time::ZERO) {
                     Some(k) => {
                         out.push(at + k);
                         at += k + 1;
@@ -182,7 +217,7 @@ mod tests {
         for p in [1e-4, 1e-3, 1e-2, 0.3] {
             for seed in 1..=3 {
                 let n = 1_000_000;
-                let mut loss = Loss::new(LossSpec::Bernoulli(p), stream(seed, "loss"));
+                let mut loss = Loss::new(&LossSpec::Bernoulli(p), stream(seed, "loss"));
                 let got = lost(&mut loss, n, 44).len() as f64;
                 let n = f64::from(n);
                 let sigma = (n * p * (1.0 - p)).sqrt();
@@ -204,7 +239,7 @@ mod tests {
             loss_bad: bad,
         };
         let n = 4_000_000;
-        let got = lost(&mut Loss::new(spec, stream(2, "loss")), n, 44);
+        let got = lost(&mut Loss::new(&spec, stream(2, "loss")), n, 44);
         let in_bad = p / (p + r);
         let want = in_bad * bad + (1.0 - in_bad) * good;
         // Variance of a mean of the chain: bursts make it larger than
@@ -230,7 +265,7 @@ mod tests {
     fn certain_and_impossible() {
         let all = |p| {
             lost(
-                &mut Loss::new(LossSpec::Bernoulli(p), stream(1, "")),
+                &mut Loss::new(&LossSpec::Bernoulli(p), stream(1, "")),
                 100,
                 7,
             )
@@ -246,9 +281,31 @@ mod tests {
         };
         let every_other: Vec<u32> = (0..100).step_by(2).collect();
         assert_eq!(
-            lost(&mut Loss::new(flip, stream(1, "")), 100, 9),
+            lost(&mut Loss::new(&flip, stream(1, "")), 100, 9),
             every_other
         );
+    }
+
+    #[test]
+    fn steps_change_the_probability_with_time() {
+        let ms = std::time::Duration::from_millis;
+        let spec = LossSpec::Steps {
+            points: vec![(ms(0), 0.0), (ms(10), 1.0), (ms(20), 0.2)],
+            period: Some(ms(40)),
+        };
+        let mut loss = Loss::new(&spec, stream(1, "loss"));
+        let mut share = |at: u64| {
+            let at = Time::from_nanos(at * 1_000_000);
+            let lost = (0..5000).filter(|_| loss.next(1, at).is_some()).count();
+            lost as f64 / 5000.0
+        };
+        assert_eq!(
+            (share(0), share(9), share(10), share(19)),
+            (0.0, 0.0, 1.0, 1.0)
+        );
+        // Three standard deviations of 5000 draws.
+        assert!((share(25) - 0.2).abs() < 0.017);
+        assert_eq!((share(40), share(51)), (0.0, 1.0), "it repeats");
     }
 
     proptest! {
@@ -262,7 +319,7 @@ mod tests {
                     good_to_bad: p, bad_to_good: q, loss_good: q / 10.0, loss_bad: p,
                 },
             ] {
-                let run = |train| lost(&mut Loss::new(spec, stream(seed, "x")), 300, train);
+                let run = |train| lost(&mut Loss::new(&spec, stream(seed, "x")), 300, train);
                 prop_assert_eq!(run(a), run(b));
             }
         }

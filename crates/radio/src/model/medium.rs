@@ -44,9 +44,9 @@ pub trait Stations {
     /// ones live) and are kept until they are settled.
     fn take(&mut self, s: usize, receiver: u32, packets: u32, at: Time);
     /// Whether the radio channel garbles the next packet of the frame that
-    /// station `s` sends to `receiver` (the link's own loss model). Asked once
+    /// station `s` sends to `receiver` until `at` (the link's own loss model). Asked once
     /// per packet and transmission, in sending order.
-    fn garbled(&mut self, s: usize, receiver: u32) -> bool;
+    fn garbled(&mut self, s: usize, receiver: u32, at: Time) -> bool;
     /// A frame of station `s` was acknowledged: the oldest `packets` taken for
     /// `receiver` reach it at `at`, in order. 0 when all that came through wait
     /// behind one that must be sent again. Ends the receiver's turn.

@@ -131,7 +131,7 @@ impl Link {
         self.stats.sent_packets += u64::from(packets.packets());
         self.stats.sent_bytes += packets.bytes();
         while packets.packets() > 0 {
-            let Some(lost) = self.loss.next(packets.packets()) else {
+            let Some(lost) = self.loss.next(packets.packets(), at) else {
                 break;
             };
             if lost > 0 {

@@ -161,9 +161,9 @@ impl Stations for View<'_> {
         }
     }
 
-    fn garbled(&mut self, s: usize, receiver: u32) -> bool {
+    fn garbled(&mut self, s: usize, receiver: u32, at: Time) -> bool {
         self.index(s, receiver)
-            .is_some_and(|i| self.links[i].loss.next(1).is_some())
+            .is_some_and(|i| self.links[i].loss.next(1, at).is_some())
     }
 
     fn sent(&mut self, s: usize, receiver: u32, packets: u32, at: Time) {

@@ -85,7 +85,7 @@ pub struct JitterSpec {
 }
 
 /// Random loss of wire packets.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LossSpec {
     /// No loss.
@@ -102,6 +102,14 @@ pub enum LossSpec {
         loss_good: f64,
         /// Loss probability in the bad state.
         loss_bad: f64,
+    },
+    /// Each packet independently, with a probability that changes: each holds from its
+    /// time on; the last one stays, or the pattern repeats with `period`.
+    Steps {
+        /// Time since the start of the run, and the probability (0 to 1) from then on.
+        points: Vec<(Duration, f64)>,
+        /// Length of one repetition.
+        period: Option<Duration>,
     },
 }
 

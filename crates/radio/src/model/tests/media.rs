@@ -48,7 +48,7 @@ impl Medium for Turns {
             if let Some(f) = self.air.take() {
                 self.free = f.end;
                 // Packets of one frame are garbled together.
-                if f.packets > 0 && stations.garbled(f.s, f.receiver) {
+                if f.packets > 0 && stations.garbled(f.s, f.receiver, at) {
                     stations.gave_up(f.s, f.receiver, f.packets, at);
                 } else if f.packets > 0 {
                     stations.sent(f.s, f.receiver, f.packets, at);

@@ -71,6 +71,12 @@ fn losses() -> impl Strategy<Value = LossSpec> {
     prop_oneof![
         Just(LossSpec::None),
         (0.0..1.0).prop_map(LossSpec::Bernoulli),
+        (0.0..1.0, 0.0..1.0, 1u64..20_000, 1u64..20_000).prop_map(|(a, b, at, rest)| {
+            LossSpec::Steps {
+                points: vec![(Duration::ZERO, a), (Duration::from_micros(at), b)],
+                period: Some(Duration::from_micros(at + rest)),
+            }
+        }),
         (0.0..1.0, 0.0..1.0, 0.0..0.1, 0.0..1.0).prop_map(
             |(good_to_bad, bad_to_good, loss_good, loss_bad)| LossSpec::GilbertElliott {
                 good_to_bad,

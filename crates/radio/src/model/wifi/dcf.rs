@@ -174,7 +174,7 @@ impl Dcf {
                 (true, _) => 0,
                 (false, true) => window.outcome(sending.packets, || true),
                 (false, false) => window.outcome(sending.packets, || {
-                    stations.garbled(to.station, to.receiver)
+                    stations.garbled(to.station, to.receiver, end)
                 }),
             };
             let acknowledged = !collision && (failed < sending.packets);

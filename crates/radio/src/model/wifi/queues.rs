@@ -159,7 +159,7 @@ impl Stations for Queues {
         from.taken.extend(from.waiting.drain(..packets));
     }
 
-    fn garbled(&mut self, s: usize, receiver: u32) -> bool {
+    fn garbled(&mut self, s: usize, receiver: u32, _at: Time) -> bool {
         let probability = self.receiver(s, receiver).garbled;
         probability > 0.0 && self.rng.random_bool(probability.min(1.0))
     }
