@@ -11,6 +11,7 @@ pub mod format;
 pub mod generate;
 #[cfg(feature = "plot")]
 pub mod plot;
+mod quantity;
 mod rate_spec;
 mod samples;
 pub mod signal;
@@ -25,7 +26,8 @@ use std::time::Duration;
 use braid_core::Rate;
 
 pub use error::{LineError, Problem, ProblemKind, TraceError};
-pub use format::Format;
+pub use format::{Format, Mapping, Moment};
+pub use quantity::Quantity;
 pub use rate_spec::RateSpec;
 
 /// Bytes of IP packet per Mahimahi delivery opportunity.
@@ -106,6 +108,23 @@ impl Trace {
             None => format::detect(bytes)?,
         };
         format::parse(bytes, format)
+    }
+
+    /// Reads columns of `quantity` from the bytes of a file in our CSV, which may have
+    /// others beside them.
+    ///
+    /// # Errors
+    /// There is no such column, or a line cannot be read.
+    pub fn parse_quantity(bytes: &[u8], quantity: Quantity) -> Result<Self, LineError> {
+        format::parse_quantity(bytes, quantity)
+    }
+
+    /// Reads columns of a table with names of its own, as `mapping` says.
+    ///
+    /// # Errors
+    /// There is no such column, or a line cannot be read.
+    pub fn parse_mapped(bytes: &[u8], mapping: &Mapping) -> Result<Self, LineError> {
+        format::parse_mapped(bytes, mapping)
     }
 
     /// Reads the trace file at `path`.
@@ -226,6 +245,14 @@ pub fn read_text(path: &Path) -> Result<String, TraceError> {
     let bytes = read_bounded(path).map_err(|e| e.in_file(path))?;
     let msg = "not text: expected UTF-8";
     String::from_utf8(bytes).map_err(|_| LineError::file(msg).in_file(path))
+}
+
+/// Reads a trace file whole.
+///
+/// # Errors
+/// It cannot be read, or is over [`MAX_FILE_BYTES`].
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, TraceError> {
+    read_bounded(path).map_err(|e| e.in_file(path))
 }
 
 pub(crate) fn read_bounded(path: &Path) -> Result<Vec<u8>, LineError> {

@@ -179,7 +179,7 @@ fn loads_a_column_by_name_hint_or_because_it_is_the_only_one() {
     let e = load_with_hints(&path, None, &["nr"], None).unwrap_err();
     assert!(
         e.to_string()
-            .ends_with("walk.csv:2: \"bad\" is not a rate: expected Mbit/s as a number")
+            .ends_with("walk.csv:2: \"bad\" is not a rate: expected Mbit/s, 0 to 1000000")
     );
     let e = load(&dir.path().join("none"), None, None).unwrap_err();
     assert!(

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use braid_core::units::parse_duration;
 use braid_traces::signal::{self, import};
-use braid_traces::{Capacity, Trace, write};
+use braid_traces::{Capacity, Quantity, Trace, write};
 use clap::{Args, ValueEnum};
 
+use super::columns::Table;
 use super::{Destination, Failure, Source, warn};
 
 /// Windows over which opportunities become rates, unless told otherwise.
@@ -18,6 +19,8 @@ pub struct ImportArgs {
     source: Source,
     #[command(flatten)]
     out: Destination,
+    #[command(flatten)]
+    table: Table,
     /// What to write
     #[arg(long, value_enum, default_value_t = To::Csv)]
     to: To,
@@ -61,36 +64,29 @@ pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
         return signals(args);
     }
     let source = &args.source;
-    let whole = source.read()?;
-    let part = match (args.start, args.length) {
-        (Duration::ZERO, None) => whole.clone(),
-        (start, length) => whole.part(start, length).map_err(|e| source.error(e))?,
-    };
-    let chosen = source.columns(&part, &args.column)?;
-    let mut trace = part.select(&chosen);
-    let step = args.step.or_else(|| {
-        let opportunities = matches!(trace.capacity, Capacity::Opportunities { .. });
-        (opportunities && args.to == To::Csv).then_some(WINDOW)
-    });
-    if let Some(step) = step {
-        trace = trace.resampled(step).map_err(|e| source.error(e))?;
-        if let (Capacity::Steps { columns, .. }, [(_, name)]) = (&mut trace.capacity, &chosen[..]) {
-            columns[0].name.clone_from(name);
-        }
+    let mut all = args.table.read(source)?;
+    if all.is_empty() {
+        all.push((source.read()?, Quantity::Rate));
     }
+    let traces = all.iter().map(|(t, q)| Ok((prepared(args, t, *q)?, *q)));
+    let traces: Vec<(Trace, Quantity)> = traces.collect::<Result<_, Failure>>()?;
+    let (whole, trace) = (&all[0].0, &traces[0].0);
 
     let path = args.out.path(&source.file, args.to.extension());
     let mut text = Vec::new();
     let samples = match args.to {
         To::Csv => {
-            let comments = provenance(args, &whole);
+            let comments = provenance(args, whole);
             let invalid = |e: std::io::Error| Failure::Usage(e.to_string());
-            write::csv(&trace, &comments, &mut text).map_err(invalid)?;
-            format!(
-                "{} samples of {}",
-                trace.samples(),
-                trace.columns().join(", ")
-            )
+            let columns: Vec<_> = traces.iter().map(|(t, q)| (t, *q)).collect();
+            write::columns(&columns, &comments, &mut text).map_err(invalid)?;
+            let names: Vec<_> = traces.iter().flat_map(|(t, _)| t.columns()).collect();
+            format!("{} samples of {}", trace.samples(), names.join(", "))
+        }
+        To::Mahimahi if traces.iter().any(|(_, q)| *q != Quantity::Rate) => {
+            return Err(Failure::Usage(
+                "--to mahimahi: opportunities say nothing of --delay and --loss".into(),
+            ));
         }
         To::Mahimahi => {
             let index = trace.column_index(None).map_err(|mut e| {
@@ -105,8 +101,10 @@ pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
         To::Signal => return signals(args),
     };
     args.out.write(&source.file, &path, &text)?;
-    warn(&source.file, &whole.problems);
-    warn(&source.file, &whole.notes);
+    for (trace, _) in &all {
+        warn(&source.file, &trace.problems);
+        warn(&source.file, &trace.notes);
+    }
     eprintln!(
         "{}: {samples}, {:.3} s, from {} ({})",
         path.display(),
@@ -115,6 +113,32 @@ pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
         whole.format.describe()
     );
     Ok(())
+}
+
+/// The part, the columns and the steps of a trace that are asked for.
+fn prepared(args: &ImportArgs, whole: &Trace, quantity: Quantity) -> Result<Trace, Failure> {
+    let source = &args.source;
+    let part = match (args.start, args.length) {
+        (Duration::ZERO, None) => whole.clone(),
+        (start, length) => whole.part(start, length).map_err(|e| source.error(e))?,
+    };
+    let columns = match quantity {
+        Quantity::Rate => &args.column[..],
+        Quantity::Delay | Quantity::Loss => &[],
+    };
+    let chosen = source.columns(&part, columns)?;
+    let mut trace = part.select(&chosen);
+    let step = args.step.or_else(|| {
+        let opportunities = matches!(trace.capacity, Capacity::Opportunities { .. });
+        (opportunities && args.to == To::Csv).then_some(WINDOW)
+    });
+    if let Some(step) = step {
+        trace = trace.resampled(step).map_err(|e| source.error(e))?;
+        if let (Capacity::Steps { columns, .. }, [(_, name)]) = (&mut trace.capacity, &chosen[..]) {
+            columns[0].name.clone_from(name);
+        }
+    }
+    Ok(trace)
 }
 
 /// Writes the powers of a recording, not its rates.

@@ -3,6 +3,7 @@
 
 mod capacity;
 mod cells;
+mod columns;
 mod drive;
 mod import;
 mod info;
@@ -97,7 +98,7 @@ impl Failure {
 struct Source {
     /// The trace or recording.
     file: PathBuf,
-    /// Its format: csv, mahimahi, ucc-5g, paired, pensieve or ugr-dynamic
+    /// Its format: csv, mahimahi, ucc-5g, paired, pensieve, ugr-dynamic or iperf3
     /// [default: what the content shows]
     #[arg(long)]
     format: Option<Format>,
@@ -151,7 +152,15 @@ fn name(file: &Path) -> String {
 /// have dots of their own.
 fn renamed(file: &Path, extension: &str) -> PathBuf {
     let name = name(file);
-    let known = [".csv", ".mahimahi", ".txt", ".trace", ".toml"];
+    let known = [
+        ".csv",
+        ".mahimahi",
+        ".txt",
+        ".trace",
+        ".toml",
+        ".json",
+        ".tsv",
+    ];
     let stem = known
         .iter()
         .find_map(|k| name.strip_suffix(k))

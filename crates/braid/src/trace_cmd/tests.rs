@@ -155,6 +155,63 @@ fn parts_and_bad_requests() {
 }
 
 #[test]
+fn a_table_with_columns_of_its_own_is_mapped() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = "when;DL;rtt/2 [ms];lost %\n\
+                 2026-01-31T12:01:02Z;300500,5;12;0\n\
+                 2026-01-31T12:01:03Z;90000;15,5;2\n";
+    let source = file(dir.path(), "modem.log", table);
+    let out = dir.path().join("nr.csv");
+    let out = out.to_str().unwrap();
+    let map = [
+        "import",
+        &source,
+        "--time",
+        "when",
+        "--rate",
+        "DL=nr",
+        "--unit",
+        "kbit/s",
+        "--delay",
+        "rtt/2 [ms]=nr",
+        "--loss",
+        "lost %=nr",
+        "--loss-unit",
+        "%",
+        "--out",
+        out,
+    ];
+    go(&map).unwrap();
+    let text = fs::read_to_string(out).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).collect();
+    let expected = [
+        "t_s,nr_mbps,nr_ms,nr_loss",
+        "0,300.5005,12,0",
+        "1,90,15.5,0.02",
+    ];
+    assert_eq!(lines, expected);
+    // It is read back as any trace of rates.
+    assert_eq!(status(&["info", out]), 0);
+    for (wrong, says) in [
+        (&["--time", "when"][..], "--rate, --delay or --loss"),
+        (&["--time", "wann", "--rate", "DL"], "no column \"wann\""),
+        (
+            &["--time", "when", "--rate", "DL", "--format", "csv"],
+            "--format",
+        ),
+    ] {
+        let args = [&["import", &source][..], wrong].concat();
+        assert_eq!(status(&args), 2);
+        assert!(message(&args).contains(says), "{}", message(&args));
+    }
+    let unmapped = message(&["import", &source, "--format", "csv"]);
+    assert!(
+        unmapped.contains("braid trace import FILE --time COLUMN"),
+        "{unmapped}"
+    );
+}
+
+#[test]
 fn bad_input_names_file_and_line() {
     let dir = tempfile::tempdir().unwrap();
     let bad = file(dir.path(), "bad.csv", "t_s,nr_mbps\n0,1\n1,fast\n");
@@ -163,7 +220,7 @@ fn bad_input_names_file_and_line() {
         let m = message(&[command, &bad]);
         assert_eq!(
             m,
-            format!("{bad}:3: \"fast\" is not a rate: expected Mbit/s as a number")
+            format!("{bad}:3: \"fast\" is not a rate: expected Mbit/s, 0 to 1000000")
         );
         assert_eq!(status(&[command, "/nonexistent/trace"]), 2);
     }

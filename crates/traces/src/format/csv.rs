@@ -1,16 +1,15 @@
-//! Our own CSV: `t_s,nr_mbps,wifi_mbps`, then a row per sample. Lines that
+//! Our own CSV: `t_s,nr_mbps,wifi_mbps`, then a row per sample; delays in `nr_ms` and
+//! losses in `nr_loss` may stand beside the rates. Lines that
 //! begin with `#` are comments. Without the header the links are called
 //! `link1`, `link2`, ... Strict: what does not fit is an error.
 
-use super::super::MAX_COLUMNS;
 use super::super::error::LineError;
 use super::super::samples::{Policy, Samples, Value};
+use super::super::{MAX_COLUMNS, Quantity};
 use super::{Parsed, fields, lines, quote, seconds, text};
 
 /// Header of the first column.
 pub(in super::super) const TIME_COLUMN: &str = "t_s";
-/// End of the header of every other column.
-pub(in super::super) const RATE_SUFFIX: &str = "_mbps";
 
 /// Whether `s` may name a link in a header.
 pub(in super::super) fn is_name(s: &str) -> bool {
@@ -19,39 +18,41 @@ pub(in super::super) fn is_name(s: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
 }
 
-pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, LineError> {
+/// Columns of the file: the names of those of the quantity, none for others, and the whole
+/// header for messages.
+struct Header {
+    names: Vec<Option<String>>,
+    line: String,
+}
+
+/// Reads the columns of `quantity`.
+pub(super) fn parse(bytes: &[u8], quantity: Quantity) -> Result<Parsed, LineError> {
     let rows = lines(bytes).filter(|(_, b)| {
         let b = b.trim_ascii();
         !b.is_empty() && !b.starts_with(b"#")
     });
-    let mut table: Option<(Samples, usize, String)> = None;
+    let mut table: Option<(Samples, Header)> = None;
     for (line, bytes) in rows {
         let t = text(line, bytes)?;
-        let (samples, width, header) = match &mut table {
+        let (samples, header) = match &mut table {
             Some(x) => x,
             None => {
-                let (names, is_header) = names(line, t)?;
-                let header = header(&names);
-                let width = names.len();
-                let new = table.insert((Samples::new(names, Policy::Strict), width, header));
+                let (header, is_header) = header(line, t, quantity)?;
+                let names = header.names.iter().flatten().cloned().collect();
+                let new = table.insert((Samples::new(names, Policy::Strict), header));
                 if is_header {
                     continue;
                 }
                 new
             }
         };
-        let f = fields(line, t, *width + 1, header)?;
+        let f = fields(line, t, header.names.len() + 1, &header.line)?;
         let at = seconds(line, f[0])?;
-        let mut values = Vec::with_capacity(*width);
-        for v in &f[1..] {
-            match v.parse::<f64>() {
-                Ok(m) if m.is_finite() => values.push(Value::Mbps(m)),
-                _ => {
-                    let msg = format!("{} is not a rate: expected Mbit/s as a number", quote(v));
-                    return Err(LineError::at(line, msg));
-                }
-            }
-        }
+        let wanted = f[1..].iter().zip(&header.names);
+        let wanted = wanted.filter(|(_, name)| name.is_some());
+        let values: Vec<Value> = wanted
+            .map(|(v, _)| value(line, v, quantity))
+            .collect::<Result<_, _>>()?;
         samples.push(line, at, values.into_iter())?;
     }
     match table {
@@ -62,58 +63,89 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, LineError> {
     }
 }
 
-fn header(names: &[String]) -> String {
-    let mut h = TIME_COLUMN.to_owned();
-    for n in names {
-        h = h + "," + n + RATE_SUFFIX;
+fn value(line: u64, field: &str, quantity: Quantity) -> Result<Value, LineError> {
+    match field.parse::<f64>() {
+        Ok(m) if (0.0..=quantity.max()).contains(&m) => Ok(Value::Mbps(m)),
+        _ => Err(LineError::at(
+            line,
+            format!(
+                "{} is not a {}: expected {}",
+                quote(field),
+                quantity.noun(),
+                quantity.expected()
+            ),
+        )),
     }
-    h
 }
 
-/// Names of the links from the first row, and whether that row is a header.
-fn names(line: u64, text: &str) -> Result<(Vec<String>, bool), LineError> {
+/// Columns by the first row, and whether that row is a header.
+fn header(line: u64, text: &str, quantity: Quantity) -> Result<(Header, bool), LineError> {
     let f: Vec<&str> = text.split(',').map(str::trim).collect();
+    let suffix = quantity.suffix();
     if f.len() < 2 || f.len() > MAX_COLUMNS + 1 {
         return Err(LineError::at(
             line,
             format!(
-                "expected seconds and 1 to {MAX_COLUMNS} columns of Mbit/s, separated by commas"
+                "expected seconds and 1 to {MAX_COLUMNS} columns, separated by commas{OWN_TABLE}"
             ),
         ));
     }
     if f.iter().all(|v| v.parse::<f64>().is_ok()) {
-        return Ok(((1..f.len()).map(|i| format!("link{i}")).collect(), false));
+        let names: Vec<_> = (1..f.len()).map(|i| format!("link{i}")).collect();
+        let columns = names.iter().map(|n| format!(",{n}{suffix}"));
+        let line = TIME_COLUMN.to_owned() + &columns.collect::<String>();
+        let names = names.into_iter().map(Some).collect();
+        return Ok((Header { names, line }, false));
     }
     if f[0] != TIME_COLUMN {
         return Err(LineError::at(
             line,
             format!(
-                "first column {}: expected \"{TIME_COLUMN}\" (seconds), as in {TIME_COLUMN},nr{RATE_SUFFIX}",
+                "first column {}: expected \"{TIME_COLUMN}\" (seconds), as in \
+                 {TIME_COLUMN},nr{suffix}{OWN_TABLE}",
                 quote(f[0])
             ),
         ));
     }
-    let mut names: Vec<String> = Vec::new();
-    for c in &f[1..] {
-        let name = c.strip_suffix(RATE_SUFFIX).filter(|n| is_name(n)).ok_or_else(|| {
-            LineError::at(
-                line,
-                format!(
-                    "column {}: expected a name of letters, digits, _ - . that ends in \"{RATE_SUFFIX}\"",
-                    quote(c)
-                ),
-            )
-        })?;
-        if names.iter().any(|n| n == name) {
+    let mut names: Vec<Option<String>> = Vec::new();
+    for (i, c) in f[1..].iter().enumerate() {
+        if f[1..=i].contains(c) {
             return Err(LineError::at(
                 line,
                 format!("column {} twice: expected distinct names", quote(c)),
             ));
         }
-        names.push(name.to_owned());
+        let of = |q: Quantity| c.strip_suffix(q.suffix()).filter(|n| is_name(n));
+        let mine = of(quantity).map(str::to_owned);
+        if mine.is_none() && Quantity::ALL.into_iter().all(|q| of(q).is_none()) {
+            let ends = Quantity::ALL.map(|q| format!("\"{}\"", q.suffix()));
+            return Err(LineError::at(
+                line,
+                format!(
+                    "column {}: expected a name of letters, digits, _ - . that ends in {}{OWN_TABLE}",
+                    quote(c),
+                    ends.join(", ")
+                ),
+            ));
+        }
+        names.push(mine);
     }
-    Ok((names, true))
+    if names.iter().all(Option::is_none) {
+        return Err(LineError::at(
+            line,
+            format!(
+                "no column of the trace is a {}: expected a name that ends in \"{suffix}\"",
+                quantity.noun()
+            ),
+        ));
+    }
+    let line = f.join(",");
+    Ok((Header { names, line }, true))
 }
+
+/// Way out for a table that somebody else has made.
+const OWN_TABLE: &str = "; a table with names of its own: braid trace import FILE --time COLUMN \
+                         --rate COLUMN --unit UNIT";
 
 #[cfg(test)]
 mod tests {
@@ -135,6 +167,23 @@ mod tests {
     }
 
     #[test]
+    fn delays_and_losses_stand_beside_rates() {
+        let file = b"t_s,nr_mbps,nr_ms,wifi_mbps,nr_loss\n0,100,12.5,7,0\n1,90,12.5,7,0.01\n";
+        let rates = Trace::parse(file, None).unwrap();
+        assert_eq!(rates.columns(), ["nr", "wifi"]);
+        let of = |q| Trace::parse_quantity(file, q).unwrap();
+        let s = std::time::Duration::from_secs;
+        assert_eq!(of(Quantity::Delay).values(0), [(s(0), 12.5)]);
+        assert_eq!(of(Quantity::Loss).values(0), [(s(0), 0.0), (s(1), 0.01)]);
+        let bad = b"t_s,nr_loss\n0,1.5\n";
+        let e = Trace::parse_quantity(bad, Quantity::Loss).unwrap_err();
+        assert!(
+            e.line == Some(2) && e.msg.contains("a fraction, 0 to 1"),
+            "{e}"
+        );
+    }
+
+    #[test]
     fn says_where_and_what() {
         for (bad, line, says) in [
             (
@@ -145,16 +194,21 @@ mod tests {
             ("t_s,a_mbps\n0,1\nx,1\n", Some(3), "\"x\" is not a time"),
             ("t_s,a_mbps\n0,fast\n", Some(2), "\"fast\" is not a rate"),
             ("t_s,a_mbps\n0,NaN\n", Some(2), "\"NaN\" is not a rate"),
-            ("t_s,a_mbps\n0,-1\n", Some(2), "expected 0 to 1000000"),
+            ("t_s,a_mbps\n0,-1\n", Some(2), "0 to 1000000"),
             ("t_s,a_mbps\n-1,1\n", Some(2), "expected seconds from 0"),
             ("time,a_mbps\n0,1\n", Some(1), "expected \"t_s\""),
             ("t_s,a\n0,1\n", Some(1), "ends in \"_mbps\""),
+            (
+                "t_s,a_ms\n0,1\n",
+                Some(1),
+                "no column of the trace is a rate",
+            ),
             ("t_s,a_mbps,a_mbps\n", Some(1), "distinct"),
             ("t_s,a_mbps\n", None, "no samples"),
             ("# nothing\n", None, "empty"),
             ("t_s,a_mbps\n0,1\n0,1\n", Some(3), "ascending"),
         ] {
-            let e = parse(bad.as_bytes()).err().unwrap();
+            let e = parse(bad.as_bytes(), Quantity::Rate).err().unwrap();
             assert_eq!(e.line, line, "{bad:?}: {e}");
             assert!(e.msg.contains(says), "{bad:?}: {e}");
         }

@@ -1,7 +1,9 @@
 //! The formats that traces are read from; one file each.
 
 mod csv;
+mod iperf3;
 mod mahimahi;
+mod mapped;
 mod paired;
 mod pensieve;
 mod ucc;
@@ -14,9 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use super::error::LineError;
 use super::samples::{Samples, Value};
-use super::{Capacity, Trace};
+use super::{Capacity, Quantity, Trace};
 
-pub(super) use csv::{RATE_SUFFIX, TIME_COLUMN, is_name};
+pub(super) use csv::{TIME_COLUMN, is_name};
+pub use mapped::{Mapping, Moment};
 pub(crate) use ucc::{DOWNLINK, UPLINK};
 
 /// A trace file format.
@@ -36,17 +39,22 @@ pub enum Format {
     Pensieve,
     /// UGR dynamic experiment: weights per cycle, 50 Mbit/s each.
     UgrDynamic,
+    /// Output of `iperf3 --json`: what arrived in each interval.
+    Iperf3,
+    /// A table with names of its own, as a [`Mapping`] says; never recognised.
+    Mapped,
 }
 
 impl Format {
-    /// All formats.
-    pub const ALL: [Self; 6] = [
+    /// Formats that a file can be said to have.
+    pub const ALL: [Self; 7] = [
         Self::Csv,
         Self::Mahimahi,
         Self::Ucc5g,
         Self::Paired,
         Self::Pensieve,
         Self::UgrDynamic,
+        Self::Iperf3,
     ];
 
     /// The name used on the command line and in scenarios.
@@ -58,6 +66,8 @@ impl Format {
             Self::Paired => "paired",
             Self::Pensieve => "pensieve",
             Self::UgrDynamic => "ugr-dynamic",
+            Self::Iperf3 => "iperf3",
+            Self::Mapped => "mapped",
         }
     }
 
@@ -70,6 +80,8 @@ impl Format {
             Self::Paired => "5G and 4G measured together",
             Self::Pensieve => "Pensieve, seconds and Mbit/s",
             Self::UgrDynamic => "UGR dynamic experiment, weights",
+            Self::Iperf3 => "iperf3, JSON",
+            Self::Mapped => "table with columns of its own",
         }
     }
 }
@@ -115,7 +127,9 @@ pub(super) fn detect(bytes: &[u8]) -> Result<Format, LineError> {
     let text = std::str::from_utf8(text).map_err(|_| unknown())?.trim();
     let fields: Vec<&str> = text.split_whitespace().collect();
     let numbers = fields.iter().all(|f| f.parse::<f64>().is_ok());
-    if ucc::is_header(text) {
+    if text.starts_with('{') {
+        Ok(Format::Iperf3)
+    } else if ucc::is_header(text) {
         Ok(Format::Ucc5g)
     } else if ugr::is_header(text) {
         Ok(Format::UgrDynamic)
@@ -148,23 +162,39 @@ impl Parsed {
             notes,
         })
     }
+
+    fn trace(self, format: Format) -> Trace {
+        Trace {
+            format,
+            capacity: self.capacity,
+            problems: self.problems,
+            notes: self.notes,
+        }
+    }
 }
 
 pub(super) fn parse(bytes: &[u8], format: Format) -> Result<Trace, LineError> {
     let parsed = match format {
-        Format::Csv => csv::parse(bytes),
+        Format::Csv => csv::parse(bytes, Quantity::Rate),
         Format::Mahimahi => mahimahi::parse(bytes),
         Format::Ucc5g => ucc::parse(bytes),
         Format::Paired => paired::parse(bytes),
         Format::Pensieve => pensieve::parse(bytes),
         Format::UgrDynamic => ugr::parse(bytes),
+        Format::Iperf3 => iperf3::parse(bytes),
+        Format::Mapped => Err(LineError::file(
+            "which columns of the table are meant is not said",
+        )),
     }?;
-    Ok(Trace {
-        format,
-        capacity: parsed.capacity,
-        problems: parsed.problems,
-        notes: parsed.notes,
-    })
+    Ok(parsed.trace(format))
+}
+
+pub(super) fn parse_quantity(bytes: &[u8], quantity: Quantity) -> Result<Trace, LineError> {
+    Ok(csv::parse(bytes, quantity)?.trace(Format::Csv))
+}
+
+pub(super) fn parse_mapped(bytes: &[u8], mapping: &Mapping) -> Result<Trace, LineError> {
+    Ok(mapped::parse(bytes, mapping)?.trace(Format::Mapped))
 }
 
 /// Numbered lines without their ends, which are LF, CR LF or CR; a byte order mark is left
