@@ -109,12 +109,19 @@ fn is_bulk(case: &Table) -> bool {
     }
 }
 
-/// A rate and a trace are two ways to say one thing: the axis wins.
+/// A value and a trace are two ways to say one thing: the axis wins.
 fn set_link(link: &mut Table, key: &str, value: &Value) {
-    match key {
-        "rate" => drop(link.remove("trace")),
-        "trace" => drop(link.remove("rate")),
-        _ => {}
+    const WAYS: [(&str, &str); 3] = [
+        ("rate", "trace"),
+        ("delay", "delay_trace"),
+        ("loss", "loss_trace"),
+    ];
+    for (value, trace) in WAYS {
+        if key == value {
+            link.remove(trace);
+        } else if key == trace {
+            link.remove(value);
+        }
     }
     set(link, key, value);
 }

@@ -9,7 +9,14 @@ use toml::{Table, Value};
 use crate::scenario::Source;
 
 /// Keys whose values are names of files: of traces and of path plans.
-const NAMES: [&str; 4] = ["trace", "plan", "file", "ideal"];
+const NAMES: [&str; 6] = [
+    "trace",
+    "delay_trace",
+    "loss_trace",
+    "plan",
+    "file",
+    "ideal",
+];
 
 /// Gives every trace that `scenario` names a name of its own below `traces/`,
 /// and returns those names with the bytes. A trace that cannot be read keeps

@@ -23,12 +23,14 @@ fn of_line(raw: &RawLink) -> [Key; 7] {
 }
 
 /// Keys that belong to the accesses behind a backhaul.
-fn of_accesses(raw: &RawLink) -> [Key; 6] {
+fn of_accesses(raw: &RawLink) -> [Key; 8] {
     [
         ("delay", raw.delay.is_some()),
+        ("delay_trace", raw.delay_trace.is_some()),
         ("jitter", raw.jitter.is_some()),
         ("reorder", raw.reorder.is_some()),
         ("loss", raw.loss.is_some()),
+        ("loss_trace", raw.loss_trace.is_some()),
         ("outage", raw.outage.is_some()),
         ("mtu", raw.mtu.is_some()),
     ]

@@ -1,10 +1,11 @@
 //! Where the traces that a scenario names are found.
 
 use std::path::Path;
+use std::time::Duration;
 
 use braid_radio::model::RateSpec;
 use braid_traces::signal::plan::{self, Plan};
-use braid_traces::{Format, Trace};
+use braid_traces::{Format, LineError, Quantity, Trace};
 use serde_spanned::Spanned;
 
 use super::shipped;
@@ -34,6 +35,31 @@ impl Files<'_> {
             }
         };
         parsed.map_err(|e| e.to_string())
+    }
+
+    /// Reads the column of `quantity` of the trace `name`: values and when each begins to
+    /// hold, and the time after which they repeat.
+    pub(super) fn values(
+        &self,
+        name: &str,
+        column: Option<&Spanned<String>>,
+        quantity: Quantity,
+    ) -> Result<(Vec<(Duration, f64)>, Duration), String> {
+        let path = match self {
+            Self::In(dir) => dir.join(name),
+            Self::Shipped => Path::new(name).to_owned(),
+        };
+        let bytes = match self {
+            Self::In(_) => braid_traces::read_bytes(&path).map_err(|e| e.to_string())?,
+            Self::Shipped => shipped::find_trace(name)
+                .ok_or_else(|| format!("trace {name} is not among the shipped ones"))?
+                .to_vec(),
+        };
+        let wrong = |e: LineError| e.in_file(&path).to_string();
+        let trace = Trace::parse_quantity(&bytes, quantity).map_err(wrong)?;
+        let column = column.map(|c| c.get_ref().as_str());
+        let index = trace.column_index(column).map_err(wrong)?;
+        Ok((trace.values(index), trace.span()))
     }
 
     /// Reads the trace `name` as a capacity over time.

@@ -1,5 +1,6 @@
 //! From the keys of a link table to a [`LinkSpec`].
 
+use std::ops::Range;
 use std::time::Duration;
 
 use braid_core::Rate;
@@ -7,11 +8,13 @@ use braid_core::units::format_duration;
 use braid_radio::model::{
     DelaySpec, JitterSpec, LinkChange, LinkSpec, LossSpec, QueueSpec, RateSpec,
 };
+use braid_traces::Quantity;
+use serde_spanned::Spanned;
 
 use super::diagnostic::Problem;
 use super::files::Files;
-use super::raw::{QueueText, RawDelay, RawLink, RawRate};
-use super::text::{Either, Text};
+use super::raw::{QueueText, RawBurstLoss, RawDelay, RawLink, RawRate};
+use super::text::{Either, Fraction, Text};
 
 /// Queue of a link that names none.
 const DEFAULT_QUEUE: QueueSpec = QueueSpec::Time(Duration::from_millis(100));
@@ -31,13 +34,9 @@ pub(super) fn link_spec(
     };
     Ok(LinkSpec {
         rate,
-        delay: match &raw.delay {
-            Some(d) => delay_spec(d.get_ref(), raw.period.map(|p| p.0))
-                .map_err(|m| Problem::at(d.span(), m))?,
-            None => DelaySpec::Constant(Duration::ZERO),
-        },
+        delay: delay(raw, files)?.unwrap_or(DelaySpec::Constant(Duration::ZERO)),
         jitter: jitter(raw),
-        loss: loss(raw),
+        loss: loss(raw, files)?.unwrap_or(LossSpec::None),
         queue: queue(raw),
         overhead_bytes: raw.overhead_bytes.unwrap_or(0),
         outage: raw.outage.unwrap_or_default(),
@@ -51,16 +50,14 @@ pub(super) fn changes(raw: &RawLink, files: &Files<'_>) -> Result<Vec<LinkChange
     if let Some(rate) = rate_spec(raw, files)? {
         out.push(LinkChange::Rate(rate));
     }
-    if let Some(d) = &raw.delay {
-        let spec = delay_spec(d.get_ref(), raw.period.map(|p| p.0))
-            .map_err(|m| Problem::at(d.span(), m))?;
+    if let Some(spec) = delay(raw, files)? {
         out.push(LinkChange::Delay(spec));
     }
     if raw.jitter.is_some() {
         out.push(LinkChange::Jitter(jitter(raw)));
     }
-    if raw.loss.is_some() {
-        out.push(LinkChange::Loss(loss(raw)));
+    if let Some(spec) = loss(raw, files)? {
+        out.push(LinkChange::Loss(spec));
     }
     if raw.queue.is_some() {
         out.push(LinkChange::Queue(queue(raw)));
@@ -78,10 +75,7 @@ pub(super) fn changes(raw: &RawLink, files: &Files<'_>) -> Result<Vec<LinkChange
 
 fn rate_spec(raw: &RawLink, files: &Files<'_>) -> Result<Option<RateSpec>, Problem> {
     match (&raw.rate, &raw.trace) {
-        (Some(r), Some(t)) => Err(Problem::at(
-            r.span().start.max(t.span().start)..r.span().end.max(t.span().end),
-            "both `rate` and `trace` are given: keep one",
-        )),
+        (Some(r), Some(t)) => Err(both(r.span(), t.span(), "rate", "trace")),
         (Some(r), None) => rate_value(r.get_ref(), raw.period.map(|p| p.0))
             .map(Some)
             .map_err(|m| Problem::at(r.span(), m)),
@@ -90,6 +84,49 @@ fn rate_spec(raw: &RawLink, files: &Files<'_>) -> Result<Option<RateSpec>, Probl
             .map(Some)
             .map_err(|m| Problem::at(t.span(), m)),
         (None, None) => Ok(None),
+    }
+}
+
+/// Two ways to say one thing.
+fn both(value: Range<usize>, trace: Range<usize>, key: &str, trace_key: &str) -> Problem {
+    Problem::at(
+        value.start.max(trace.start)..value.end.max(trace.end),
+        format!("both `{key}` and `{trace_key}` are given: keep one"),
+    )
+}
+
+/// Refuses a column where no trace is named.
+fn no_trace(column: Option<&Spanned<String>>, key: &str) -> Result<(), Problem> {
+    match column {
+        Some(c) => Err(Problem::at(
+            c.span(),
+            format!("a column is one of `{key}`: name it too"),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn delay(raw: &RawLink, files: &Files<'_>) -> Result<Option<DelaySpec>, Problem> {
+    match (&raw.delay, &raw.delay_trace) {
+        (Some(d), Some(t)) => Err(both(d.span(), t.span(), "delay", "delay_trace")),
+        (Some(d), None) => delay_spec(d.get_ref(), raw.period.map(|p| p.0))
+            .map(Some)
+            .map_err(|m| Problem::at(d.span(), m)),
+        (None, Some(t)) => {
+            let column = raw.delay_column.as_ref();
+            let (values, span) = files
+                .values(t.get_ref(), column, Quantity::Delay)
+                .map_err(|m| Problem::at(t.span(), m))?;
+            let delay = |ms: f64| Duration::from_secs_f64(ms / 1e3);
+            Ok(Some(match values[..] {
+                [(_, ms)] => DelaySpec::Constant(delay(ms)),
+                _ => DelaySpec::Steps {
+                    points: values.iter().map(|(t, ms)| (*t, delay(*ms))).collect(),
+                    period: Some(span),
+                },
+            }))
+        }
+        (None, None) => no_trace(raw.delay_column.as_ref(), "delay_trace").map(|()| None),
     }
 }
 
@@ -174,12 +211,32 @@ fn mtu(raw: &RawLink) -> Result<Option<u32>, Problem> {
     }
 }
 
-fn loss(raw: &RawLink) -> LossSpec {
-    match &raw.loss {
-        None => LossSpec::None,
-        Some(Either::Short(p)) if p.0 == 0.0 => LossSpec::None,
-        Some(Either::Short(p)) => LossSpec::Bernoulli(p.0),
-        Some(Either::Long(g)) => LossSpec::GilbertElliott {
+fn loss(raw: &RawLink, files: &Files<'_>) -> Result<Option<LossSpec>, Problem> {
+    match (&raw.loss, &raw.loss_trace) {
+        (Some(l), Some(t)) => Err(both(l.span(), t.span(), "loss", "loss_trace")),
+        (Some(l), None) => Ok(Some(loss_value(l.get_ref()))),
+        (None, Some(t)) => {
+            let column = raw.loss_column.as_ref();
+            let (points, span) = files
+                .values(t.get_ref(), column, Quantity::Loss)
+                .map_err(|m| Problem::at(t.span(), m))?;
+            Ok(Some(match points[..] {
+                [(_, p)] => loss_value(&Either::Short(Fraction(p))),
+                _ => LossSpec::Steps {
+                    points,
+                    period: Some(span),
+                },
+            }))
+        }
+        (None, None) => no_trace(raw.loss_column.as_ref(), "loss_trace").map(|()| None),
+    }
+}
+
+fn loss_value(raw: &Either<Fraction, RawBurstLoss>) -> LossSpec {
+    match raw {
+        Either::Short(p) if p.0 == 0.0 => LossSpec::None,
+        Either::Short(p) => LossSpec::Bernoulli(p.0),
+        Either::Long(g) => LossSpec::GilbertElliott {
             good_to_bad: g.good_to_bad.0,
             bad_to_good: g.bad_to_good.0,
             loss_good: g.loss_good.map_or(0.0, |p| p.0),
@@ -243,13 +300,13 @@ pub(super) fn describe(change: &LinkChange) -> String {
         LinkChange::Rate(RateSpec::Constant(r)) => format!("rate {r}"),
         LinkChange::Rate(_) => "rate by steps or trace".to_owned(),
         LinkChange::Delay(DelaySpec::Constant(d)) => format!("delay {}", format_duration(*d)),
-        LinkChange::Delay(_) => "delay by steps".to_owned(),
+        LinkChange::Delay(_) => "delay by steps or trace".to_owned(),
         LinkChange::Jitter(None) => "no jitter".to_owned(),
         LinkChange::Jitter(Some(j)) => format!("jitter {}", format_duration(j.deviation)),
         LinkChange::Loss(LossSpec::None) => "no loss".to_owned(),
         LinkChange::Loss(LossSpec::Bernoulli(p)) => format!("loss {p}"),
         LinkChange::Loss(LossSpec::GilbertElliott { .. }) => "bursty loss".to_owned(),
-        LinkChange::Loss(LossSpec::Steps { .. }) => "loss by steps".to_owned(),
+        LinkChange::Loss(LossSpec::Steps { .. }) => "loss by steps or trace".to_owned(),
         LinkChange::Queue(_) => "queue".to_owned(),
         LinkChange::Mtu(None) => "no MTU".to_owned(),
         LinkChange::Mtu(Some(bytes)) => format!("MTU {bytes}"),

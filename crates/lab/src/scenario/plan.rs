@@ -172,6 +172,7 @@ fn not_its_own(link: &RawLink) -> Option<&'static str> {
     let given = [
         ("trace", link.trace.is_some()),
         ("delay", link.delay.is_some()),
+        ("delay_trace", link.delay_trace.is_some()),
         ("period", link.period.is_some()),
     ];
     given.into_iter().find(|(_, is)| *is).map(|(key, _)| key)

@@ -111,9 +111,13 @@ pub(super) struct RawLink {
     pub(super) column: Option<Spanned<String>>,
     pub(super) format: Option<Spanned<String>>,
     pub(super) delay: Option<Spanned<RawDelay>>,
+    pub(super) delay_trace: Option<Spanned<String>>,
+    pub(super) delay_column: Option<Spanned<String>>,
     pub(super) jitter: Option<Text<Duration>>,
     pub(super) reorder: Option<bool>,
-    pub(super) loss: Option<Either<Fraction, RawBurstLoss>>,
+    pub(super) loss: Option<Spanned<Either<Fraction, RawBurstLoss>>>,
+    pub(super) loss_trace: Option<Spanned<String>>,
+    pub(super) loss_column: Option<Spanned<String>>,
     pub(super) queue: Option<Either<Text<QueueText>, RawCodel>>,
     pub(super) overhead_bytes: Option<u32>,
     pub(super) outage: Option<InFlight>,
@@ -134,19 +138,27 @@ impl RawLink {
             period,
             column,
             format,
-            delay,
+            delay_column,
             jitter,
             reorder,
-            loss,
+            loss_column,
             queue,
             overhead_bytes,
             outage,
             mtu
         );
-        // Rate and trace are two ways to say one thing: the later one wins.
+        // A value and a trace are two ways to say one thing: the later one wins.
         if over.rate.is_some() || over.trace.is_some() {
             l.rate = over.rate.clone();
             l.trace = over.trace.clone();
+        }
+        if over.delay.is_some() || over.delay_trace.is_some() {
+            l.delay = over.delay.clone();
+            l.delay_trace = over.delay_trace.clone();
+        }
+        if over.loss.is_some() || over.loss_trace.is_some() {
+            l.loss = over.loss.clone();
+            l.loss_trace = over.loss_trace.clone();
         }
         l
     }

@@ -14,7 +14,7 @@ use braid_lab::scenario::{
     Action, Bulk, Case, Diagnostic, Engine, Overrides, Scenario, Tcp, Traffic, shipped,
 };
 use braid_mptcp::buffers::TCP_WMEM;
-use braid_radio::model::{LinkChange, LossSpec, QueueSpec, RateSpec};
+use braid_radio::model::{DelaySpec, LinkChange, LossSpec, QueueSpec, RateSpec};
 
 const GOOD: &str = r#"# What it is about.
 name = "t"
@@ -259,6 +259,67 @@ fn the_command_line_overrides() {
     );
     assert_eq!(c.accesses[1].down.queue, QueueSpec::Packets(50));
     assert_eq!(c.events.len(), 5);
+}
+
+#[test]
+fn delay_and_loss_follow_a_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = "t_s,nr_mbps,nr_ms,nr_loss\n0,100,12.5,0\n1,90,20,0.01\n";
+    std::fs::write(dir.path().join("nr.csv"), trace).unwrap();
+    let parse = |link: &str| {
+        let text = GOOD.replacen(
+            "down = { rate = \"300 Mbit/s\", delay = \"10 ms\", queue = \"60 ms\", loss = 1e-3 }",
+            &format!("down = {{ {link} }}"),
+            1,
+        );
+        let o = Overrides::default();
+        Scenario::parse(&text, Path::new("t.toml"), dir.path(), &o).map_err(|e| e.to_string())
+    };
+    let all = "trace = \"nr.csv\", delay_trace = \"nr.csv\", loss_trace = \"nr.csv\"";
+    let s = parse(all).unwrap();
+    let down = &s.cases[0].accesses[0].down;
+    let [s0, s1, s2] = [0, 1, 2].map(Duration::from_secs);
+    let ms = |us| Duration::from_micros(us);
+    assert_eq!(
+        down.delay,
+        DelaySpec::Steps {
+            points: vec![(s0, ms(12_500)), (s1, ms(20_000))],
+            period: Some(s2),
+        }
+    );
+    assert_eq!(
+        down.loss,
+        LossSpec::Steps {
+            points: vec![(s0, 0.0), (s1, 0.01)],
+            period: Some(s2),
+        }
+    );
+    // What a guest of the virtual clock is told is what was read.
+    let told = serde_json::to_string(&s).unwrap();
+    let heard: Scenario = serde_json::from_str(&told).unwrap();
+    assert_eq!(heard.cases, s.cases);
+    for (link, says) in [
+        (
+            "rate = \"1 Mbit/s\", delay = \"1 ms\", delay_trace = \"nr.csv\"",
+            "both `delay`",
+        ),
+        (
+            "rate = \"1 Mbit/s\", loss = 0.1, loss_trace = \"nr.csv\"",
+            "both `loss`",
+        ),
+        ("rate = \"1 Mbit/s\", loss_trace = \"no.csv\"", "no.csv"),
+        ("rate = \"1 Mbit/s\", loss_column = \"nr\"", "`loss_trace`"),
+        (
+            "rate = \"1 Mbit/s\", delay_trace = \"nr.csv\", delay_column = \"x\"",
+            "no column \"x\"",
+        ),
+    ] {
+        let e = parse(link).unwrap_err();
+        assert!(
+            e.starts_with("t.toml:8:") && e.contains(says),
+            "{link}: {e}"
+        );
+    }
 }
 
 #[test]
