@@ -23,6 +23,7 @@ mod kernel_api;
 mod knocker;
 mod log;
 mod manager;
+mod meter;
 mod prober;
 mod quic;
 mod reload;
@@ -47,6 +48,7 @@ use std::sync::Arc;
 
 use braid_api::{Engine as Kind, Role};
 use braid_link::RouteEvents;
+use braid_mptcp::diag::ClosedSockets;
 use braid_mptcp::events::AsyncEvents;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
@@ -217,6 +219,7 @@ async fn watched(
         all.spawn(slow::watch(Arc::clone(state)));
         all.spawn(announce::watch(Arc::clone(state)));
     }
+    all.spawn(meter::watch(ClosedSockets::open()?, Arc::clone(state)));
     all.spawn(watch::links(changes, Arc::clone(state)));
     all.spawn(watch::health(heard, Arc::clone(state)));
     all.spawn(watch::reload(watch::hangups()?, Arc::clone(state)));

@@ -210,6 +210,7 @@ mod tests {
 
     fn subflow(local: &str, state: u8, ack_ms: u32, data_ms: u32, unacked: u32) -> TcpSocket {
         TcpSocket {
+            cookie: 0,
             local: local.parse().unwrap(),
             remote: "10.77.0.1:80".parse().unwrap(),
             state,

@@ -29,7 +29,7 @@ use super::engine::Engine;
 use super::keep::ByName;
 use super::log::Log;
 use super::manager::{Happened, Manager};
-use super::status::Rates;
+use super::meter::Meter;
 
 /// Addresses whose access is remembered, those that are gone included.
 const REMEMBERED: usize = 256;
@@ -59,7 +59,7 @@ pub(super) struct State {
     pub(super) diag: Mutex<Diag>,
     /// When connections were looked at last.
     looked: Mutex<Time>,
-    pub(super) rates: Mutex<Rates>,
+    pub(super) meter: Mutex<Meter<u64>>,
     pub(super) slowness: Mutex<Slowness>,
     pub(super) config_error: Mutex<Option<String>>,
     pub(super) answerer: tokio::sync::Mutex<Answerer>,
@@ -114,7 +114,7 @@ impl State {
             engine: Mutex::new(engine),
             diag: Mutex::new(Diag::open()?),
             looked: Mutex::new(Time::ZERO),
-            rates: Mutex::new(Rates::default()),
+            meter: Mutex::default(),
             slowness: Mutex::new(Slowness::default()),
             config_error: Mutex::new(None),
             answerer: tokio::sync::Mutex::new(Answerer::default()),

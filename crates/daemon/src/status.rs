@@ -1,7 +1,6 @@
 //! The status that a daemon tells.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use braid_api::{AccessAddress, AccessState, AccessStatus, Ignored, Role, Status};
 use braid_mptcp::diag::TcpSocket;
@@ -11,16 +10,6 @@ use super::DaemonError;
 use super::manager::Manager;
 use super::state::{State, lock, now};
 
-/// Two readings less apart than this tell no rate.
-const LEAST_NS: u64 = 200_000_000;
-
-/// The bytes that sockets had moved at one time, to tell rates from.
-#[derive(Debug, Default)]
-pub(super) struct Rates {
-    t_ns: u64,
-    moved: BTreeMap<(SocketAddr, SocketAddr), u64>,
-}
-
 /// Combined figures of the subflows of one access.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Traffic {
@@ -28,44 +17,25 @@ pub(super) struct Traffic {
     srtt_us: Option<u32>,
     sent: u64,
     again: u64,
-    moved: u64,
-    rate_mbps: Option<f64>,
 }
 
-impl Rates {
-    /// Sums up per access; `access` names that of a socket.
-    fn traffic(
-        &mut self,
-        sockets: &[TcpSocket],
-        t_ns: u64,
-        access: &dyn Fn(&TcpSocket) -> Option<String>,
-    ) -> BTreeMap<String, Traffic> {
-        let mut all: BTreeMap<String, Traffic> = BTreeMap::new();
-        let mut moved = BTreeMap::new();
-        for s in sockets {
-            let bytes = s.tcp.bytes_acked + s.tcp.bytes_received;
-            moved.insert((s.local, s.remote), bytes);
-            let Some(name) = access(s) else { continue };
-            let t = all.entry(name).or_default();
-            t.subflows += u32::from(s.is_established());
-            if s.tcp.rtt_us > 0 {
-                t.srtt_us = Some(t.srtt_us.map_or(s.tcp.rtt_us, |r| r.min(s.tcp.rtt_us)));
-            }
-            t.sent += s.tcp.bytes_sent;
-            t.again += s.tcp.bytes_retrans;
-            let before = self.moved.get(&(s.local, s.remote)).copied();
-            t.moved += bytes.saturating_sub(before.unwrap_or(0));
+/// Sums up the sockets of each access; `access` names that of a socket.
+fn traffic(
+    sockets: &[TcpSocket],
+    access: &dyn Fn(&TcpSocket) -> Option<String>,
+) -> BTreeMap<String, Traffic> {
+    let mut all: BTreeMap<String, Traffic> = BTreeMap::new();
+    for s in sockets {
+        let Some(name) = access(s) else { continue };
+        let t = all.entry(name).or_default();
+        t.subflows += u32::from(s.is_established());
+        if s.tcp.rtt_us > 0 {
+            t.srtt_us = Some(t.srtt_us.map_or(s.tcp.rtt_us, |r| r.min(s.tcp.rtt_us)));
         }
-        let span = t_ns.saturating_sub(self.t_ns);
-        let known = self.t_ns != 0 && span >= LEAST_NS;
-        for t in all.values_mut().filter(|_| known) {
-            t.rate_mbps = Some(t.moved as f64 * 8e3 / span as f64);
-        }
-        if self.t_ns == 0 || span >= LEAST_NS {
-            *self = Self { t_ns, moved };
-        }
-        all
+        t.sent += s.tcp.bytes_sent;
+        t.again += s.tcp.bytes_retrans;
     }
+    all
 }
 
 impl State {
@@ -75,7 +45,8 @@ impl State {
         let limits = lock(&self.engine).limits();
         let sockets = lock(&self.diag).tcp()?;
         let t_ns = now();
-        let traffic = lock(&self.rates).traffic(&sockets, t_ns, &|s| {
+        self.meter_sockets(t_ns, &sockets);
+        let traffic = traffic(&sockets, &|s| {
             self.access_of(Some(s.local.ip()), Some(s.remote.ip()))
         });
         let ignored = |(interface, why): &(String, String)| Ignored {
@@ -109,6 +80,10 @@ impl State {
     ) -> AccessStatus {
         let a = lock(&self.accesses)[i].clone();
         let traffic = traffic.get(&a.name).copied().unwrap_or_default();
+        let (carried, rate_mbps) = {
+            let meter = lock(&self.meter);
+            (meter.total(&a.name), meter.rate_mbps(&a.name))
+        };
         let mut status = AccessStatus {
             name: a.name.clone(),
             kind: a.kind,
@@ -130,7 +105,10 @@ impl State {
             srtt_ms: traffic.srtt_us.map(|us| f64::from(us) / 1e3),
             probe_rtt_ms: None,
             loss: (traffic.sent > 0).then(|| traffic.again as f64 / traffic.sent as f64),
-            rate_mbps: traffic.rate_mbps,
+            rate_mbps,
+            sent_bytes: carried.sent,
+            retransmitted_bytes: carried.retransmitted,
+            received_bytes: carried.received,
             subflows: traffic.subflows,
         };
         let slow = lock(&self.slowness)
@@ -195,11 +173,14 @@ fn local(status: &mut AccessStatus, i: usize, manager: &Manager) {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
     use braid_mptcp::socket::TcpInfo;
 
     fn socket(port: u16, received: u64, rtt_us: u32) -> TcpSocket {
         TcpSocket {
+            cookie: 0,
             local: SocketAddr::from(([10, 77, 1, 2], port)),
             remote: "10.77.0.1:80".parse().unwrap(),
             state: 1,
@@ -220,28 +201,17 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_told_between_two_readings() {
-        let mut rates = Rates::default();
+    fn sockets_of_an_access_are_summed_up() {
         let name = |_: &TcpSocket| Some("nr".to_owned());
-        let first = rates.traffic(&[socket(1, 5_000, 900)], 1_000_000_000, &name);
-        assert_eq!((first["nr"].rate_mbps, first["nr"].subflows), (None, 1));
-        // Too soon to tell, and no new start.
-        let soon = rates.traffic(&[socket(1, 6_000, 900)], 1_100_000_000, &name);
-        assert_eq!(soon["nr"].rate_mbps, None);
-        let sockets = [socket(1, 130_000, 900), socket(2, 0, 400)];
-        let later = rates.traffic(&sockets, 2_000_000_000, &name)["nr"];
-        assert_eq!((later.rate_mbps, later.srtt_us), (Some(1.0), Some(400)));
-        assert_eq!((later.sent, later.again), (2000, 20));
+        let of = |all: &[TcpSocket]| traffic(all, &name)["nr"];
+        let two = of(&[socket(1, 130_000, 900), socket(2, 0, 400)]);
+        assert_eq!((two.srtt_us, two.sent, two.again), (Some(400), 2000, 20));
         // One that is being opened and one that ends are no subflows to count.
         let state = |port, state| TcpSocket {
             state,
             ..socket(port, 0, 400)
         };
         let three = [socket(1, 130_000, 900), state(3, 2), state(4, 4)];
-        let counted = Rates::default().traffic(&three, 1_000_000_000, &name)["nr"];
-        assert_eq!(counted.subflows, 1);
-        // A socket that went takes nothing away.
-        let gone = rates.traffic(&[socket(2, 0, 400)], 3_000_000_000, &name)["nr"];
-        assert_eq!(gone.rate_mbps, Some(0.0));
+        assert_eq!(of(&three).subflows, 1);
     }
 }

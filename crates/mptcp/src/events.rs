@@ -4,17 +4,12 @@
 //! There is no event for a path that falls silent, and `SUB_PRIORITY` tells only
 //! of changes that the peer made.
 
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-
-use netlink_packet_core::NetlinkBuffer;
-use netlink_sys::{Socket, SocketAddr as NetlinkAddr};
-use tokio::io::unix::AsyncFd;
 
 use crate::error::{Error, Result};
 use crate::nl::attr::{self, Attrs};
 use crate::nl::genl::MptcpChannel;
+use crate::nl::multicast::{Multicast, Read, Waiting};
 
 const GROUP: &str = "mptcp_pm_events";
 
@@ -151,13 +146,10 @@ impl Event {
     }
 }
 
-/// A subscription to the events of one network namespace: that of the thread
-/// that opens it. It never blocks; wait for its descriptor to become readable.
+/// A subscription to the events of one network namespace: that of the thread that opens it.
+/// It never blocks.
 #[derive(Debug)]
-pub struct EventSocket {
-    socket: Socket,
-    buffer: Vec<u8>,
-}
+pub struct EventSocket(Multicast);
 
 /// Result of [`EventSocket::read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,27 +162,29 @@ pub enum Batch {
     Nothing,
 }
 
+impl Batch {
+    fn of(read: Read, events: Vec<Event>) -> Self {
+        match read {
+            Read::Messages => Self::Events(events),
+            Read::Lost => Self::Lost,
+            Read::Nothing => Self::Nothing,
+        }
+    }
+}
+
 impl EventSocket {
     /// Subscribes. Needs `CAP_NET_ADMIN` in the namespace.
     ///
     /// # Errors
     /// [`Error::Lacking`] if the kernel has no MPTCP; the kernel's refusal.
     pub fn open() -> Result<Self> {
-        let attempted = "subscribe to the kernel's MPTCP events";
-        let group = MptcpChannel::open()?
-            .group(GROUP)
-            .ok_or_else(|| Error::answer(attempted, format!("no multicast group {GROUP}")))?;
-        let open = || -> io::Result<Socket> {
-            let mut socket = Socket::new(netlink_sys::protocols::NETLINK_GENERIC)?;
-            socket.bind(&NetlinkAddr::new(0, 0))?;
-            socket.add_membership(group)?;
-            socket.set_non_blocking(true)?;
-            Ok(socket)
-        };
-        Ok(Self {
-            socket: open().map_err(|e| Error::io(attempted, e))?,
-            buffer: Vec::with_capacity(32 * 1024),
-        })
+        let group = MptcpChannel::open()?.group(GROUP).ok_or_else(|| {
+            let attempted = "subscribe to the kernel's MPTCP events";
+            Error::answer(attempted, format!("no multicast group {GROUP}"))
+        })?;
+        let protocol = netlink_sys::protocols::NETLINK_GENERIC;
+        let what = "the kernel's MPTCP events";
+        Ok(Self(Multicast::join(protocol, &[group], what)?))
     }
 
     /// Takes what has arrived, without waiting.
@@ -198,33 +192,15 @@ impl EventSocket {
     /// # Errors
     /// The socket failed.
     pub fn read(&mut self) -> Result<Batch> {
-        self.buffer.clear();
-        match self.socket.recv(&mut self.buffer, 0) {
-            Ok(_) => {}
-            Err(e) => {
-                return match (e.kind(), e.raw_os_error()) {
-                    (io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted, _) => {
-                        Ok(Batch::Nothing)
-                    }
-                    (_, Some(libc::ENOBUFS)) => Ok(Batch::Lost),
-                    _ => Err(Error::io("read the kernel's MPTCP events", e)),
-                };
-            }
-        }
         let mut events = Vec::new();
-        let mut rest = &self.buffer[..];
-        while let Ok(message) = NetlinkBuffer::new_checked(rest) {
-            events.extend(Event::parse(message.payload()));
-            let taken = (message.length() as usize).next_multiple_of(4);
-            rest = rest.get(taken..).unwrap_or_default();
-        }
-        Ok(Batch::Events(events))
+        let read = self.0.read(&mut |m| events.extend(Event::parse(m)))?;
+        Ok(Batch::of(read, events))
     }
 }
 
 /// Event socket for tokio: waits without blocking the thread.
 #[derive(Debug)]
-pub struct AsyncEvents(AsyncFd<EventSocket>);
+pub struct AsyncEvents(Waiting);
 
 impl AsyncEvents {
     /// Subscribes, as [`EventSocket::open`]; inside a runtime with I/O.
@@ -232,9 +208,7 @@ impl AsyncEvents {
     /// # Errors
     /// As [`EventSocket::open`].
     pub fn open() -> Result<Self> {
-        let events = crate::sockopt::wait_for(EventSocket::open()?)
-            .map_err(|e| Error::io("wait for the kernel's MPTCP events", e))?;
-        Ok(Self(events))
+        Ok(Self(EventSocket::open()?.0.waiting()?))
     }
 
     /// The next events, or that some were lost.
@@ -242,29 +216,10 @@ impl AsyncEvents {
     /// # Errors
     /// The socket failed.
     pub async fn next(&mut self) -> Result<Batch> {
-        loop {
-            let mut ready = self
-                .0
-                .readable_mut()
-                .await
-                .map_err(|e| Error::io("wait for the kernel's MPTCP events", e))?;
-            match ready.get_inner_mut().read()? {
-                Batch::Nothing => ready.clear_ready(),
-                batch => return Ok(batch),
-            }
-        }
-    }
-}
-
-impl AsFd for EventSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        crate::sockopt::borrow(&self.socket)
-    }
-}
-
-impl AsRawFd for EventSocket {
-    fn as_raw_fd(&self) -> std::os::fd::RawFd {
-        self.socket.as_raw_fd()
+        let mut events = Vec::new();
+        let mut each = |message: &[u8]| events.extend(Event::parse(message));
+        let read = self.0.next(&mut each).await?;
+        Ok(Batch::of(read, events))
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::events::EventSocket;
+use crate::nl::multicast::Multicast;
 
 /// `SOL_MPTCP` of `linux/socket.h`.
 pub(crate) const SOL_MPTCP: libc::c_int = 284;
@@ -24,15 +24,9 @@ pub(crate) const TCP_INFO_LEN: usize = 512;
 /// Room for `struct mptcp_info` (96 bytes in Linux 6.18, it grows at the end).
 pub(crate) const MPTCP_INFO_LEN: usize = 256;
 
-/// The descriptor of something that lives as long as the borrow.
-pub(crate) fn borrow<T: AsRawFd>(owner: &T) -> BorrowedFd<'_> {
-    // SAFETY: `owner` owns an open descriptor and outlives the borrow.
-    unsafe { BorrowedFd::borrow_raw(owner.as_raw_fd()) }
-}
-
 /// Lets the runtime wait until events can be read.
-pub(crate) fn wait_for(events: EventSocket) -> io::Result<AsyncFd<EventSocket>> {
-    // SAFETY: an `EventSocket` owns one open socket from when it is made until it
+pub(crate) fn wait_for(events: Multicast) -> io::Result<AsyncFd<Multicast>> {
+    // SAFETY: a `Multicast` owns one open socket from when it is made until it
     // is dropped, and always names that one.
     let registered = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
     Ok(registered?)

@@ -62,10 +62,20 @@ pub struct AccessStatus {
     /// the life of its subflows; absent before anything was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
-    /// Payload rate of its subflows in both directions, since the last reading
-    /// (at least 200 ms ago); absent at the first reading.
+    /// Payload rate of its subflows in both directions over the last second, what was sent
+    /// again left out; absent at the first reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_mbps: Option<f64>,
+    /// Payload bytes sent on it since the daemon began, retransmissions included. It only
+    /// grows, whatever happens to subflows, so that each reader can derive rates.
+    #[serde(default)]
+    pub sent_bytes: u64,
+    /// Payload bytes sent again since the daemon began.
+    #[serde(default)]
+    pub retransmitted_bytes: u64,
+    /// Payload bytes received on it since the daemon began.
+    #[serde(default)]
+    pub received_bytes: u64,
     /// Established subflows and plain TCP connections on it now.
     #[serde(default)]
     pub subflows: u32,

@@ -12,6 +12,7 @@ use super::state::State;
 use super::told::{self, Traffic};
 use crate::DaemonError;
 use crate::config;
+use crate::meter;
 use crate::serve::Api;
 use crate::state::{lock, no_access, now};
 
@@ -21,7 +22,7 @@ const STARTING: u64 = 2;
 type Result<T> = std::result::Result<T, DaemonError>;
 
 impl State {
-    fn paths(&self) -> Vec<(u32, Vec<PathInfo>)> {
+    pub(super) fn paths(&self) -> Vec<(u32, Vec<PathInfo>)> {
         let sessions: Vec<(u32, Session)> = {
             let all = lock(&self.sessions);
             all.iter().map(|(t, s)| (*t, s.clone())).collect()
@@ -62,7 +63,8 @@ impl State {
 
     fn accesses(&self) -> Vec<AccessStatus> {
         let paths = self.paths();
-        let traffic = lock(&self.rates).traffic(&paths, now());
+        lock(&self.meter).read(now(), meter::paths(&paths));
+        let traffic = told::traffic(&paths);
         let all = lock(&self.config).accesses.clone();
         let one = |(i, a)| self.access(i, a, traffic.get(&a.name).cloned().unwrap_or_default());
         all.iter().enumerate().map(one).collect()
@@ -85,6 +87,10 @@ impl State {
         let (state, why) = judge(
             device, connected, enabled, missing, link, own.backup, &traffic,
         );
+        let (carried, rate_mbps) = {
+            let meter = lock(&self.meter);
+            (meter.total(&a.name), meter.rate_mbps(&a.name))
+        };
         let address = link.1.or(a.address.map(|n| n.addr()));
         AccessStatus {
             name: a.name.clone(),
@@ -117,7 +123,10 @@ impl State {
             srtt_ms: traffic.srtt_ms,
             probe_rtt_ms: None,
             loss: traffic.loss,
-            rate_mbps: traffic.rate_mbps,
+            rate_mbps,
+            sent_bytes: carried.sent,
+            retransmitted_bytes: carried.retransmitted,
+            received_bytes: carried.received,
             subflows: traffic.paths,
         }
     }

@@ -19,7 +19,8 @@ use braid_api::Role;
 
 use super::arp::Arp;
 use super::config::Config;
-use super::{DaemonError, RemoveOnDrop, serve};
+use super::state::{lock, now};
+use super::{DaemonError, RemoveOnDrop, meter, serve};
 pub(super) use keys::identity;
 use state::State;
 
@@ -43,6 +44,7 @@ pub(super) async fn serve_until(
         other => other,
     })?;
     state::reload_on_hangup(Arc::clone(&state))?;
+    let metered = tokio::spawn(meter_paths(Arc::clone(&state)));
     let arp = (role == Role::Device).then(|| arp::follow(Arc::clone(&state), Arp::bound(control)));
     let served = axum::serve(listener, serve::routes(Arc::clone(&state)));
     let done = tokio::select! {
@@ -52,9 +54,21 @@ pub(super) async fn serve_until(
         () = stop => Ok(()),
     };
     engine.abort();
+    metered.abort();
     if let Some(arp) = arp {
         arp.end().await;
     }
     state.close().await;
     done
+}
+
+/// Meters what flows over the paths, for ever.
+async fn meter_paths(state: Arc<State>) {
+    let mut every = tokio::time::interval(meter::EVERY);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        let paths = state.paths();
+        lock(&state.meter).read(now(), meter::paths(&paths));
+    }
 }

@@ -13,6 +13,7 @@ use crate::DaemonError;
 use crate::config::quic::{self, Quic, Who};
 use crate::config::{self, Config};
 use crate::log::Log;
+use crate::meter::Meter;
 use crate::state::{lock, now};
 
 /// How the sessions are steered: as configured, and as changed by requests since.
@@ -45,7 +46,8 @@ pub(super) struct State {
     /// Notes for the user, each in a sentence.
     pub(super) notes: Mutex<Vec<String>>,
     pub(super) log: Mutex<Log>,
-    pub(super) rates: Mutex<super::told::Rates>,
+    /// By the numbers of session and path.
+    pub(super) meter: Mutex<Meter<(u32, u32)>>,
 }
 
 fn access(a: &config::Access, role: Role) -> Access {
@@ -96,7 +98,7 @@ impl State {
             trouble: Mutex::new(None),
             notes: Mutex::new(Vec::new()),
             log: Mutex::new(Log::default()),
-            rates: Mutex::default(),
+            meter: Mutex::default(),
         })
     }
 

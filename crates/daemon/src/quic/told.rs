@@ -8,9 +8,6 @@ use braid_mpquic::{PathChange, PathInfo};
 
 use super::state::State;
 
-/// Two readings less apart than this tell no rate.
-const LEAST_NS: u64 = 200_000_000;
-
 fn ms(d: std::time::Duration) -> f64 {
     d.as_secs_f64() * 1e3
 }
@@ -103,63 +100,35 @@ pub(super) struct Traffic {
     pub(super) usable: u32,
     pub(super) srtt_ms: Option<f64>,
     pub(super) loss: Option<f64>,
-    pub(super) rate_mbps: Option<f64>,
     /// IP bytes of the longest packet that a path of it carries, where that is less than full.
     pub(super) longest: Option<u64>,
 }
 
-/// The bytes that paths had moved at one time, to tell rates from.
-#[derive(Debug, Default)]
-pub(super) struct Rates {
-    t_ns: u64,
-    moved: BTreeMap<(u32, u32), u64>,
-}
-
-impl Rates {
-    /// Sums up per access.
-    pub(super) fn traffic(
-        &mut self,
-        sessions: &[(u32, Vec<PathInfo>)],
-        t_ns: u64,
-    ) -> BTreeMap<String, Traffic> {
-        let mut all: BTreeMap<String, (Traffic, u64, u64, u64)> = BTreeMap::new();
-        let mut moved = BTreeMap::new();
-        let paths = sessions
-            .iter()
-            .flat_map(|(t, ps)| ps.iter().map(move |p| (*t, p)));
-        for (token, p) in paths {
-            let bytes = p.sent_bytes + p.received_bytes;
-            moved.insert((token, p.number), bytes);
-            let Some(name) = p.access.clone() else {
-                continue;
-            };
-            let (traffic, sent, lost, more) = all.entry(name).or_default();
-            traffic.paths += 1;
-            traffic.usable += u32::from(p.usable);
-            if p.short {
-                let headers = if p.remote.is_ipv4() { 28 } else { 48 };
-                let bytes = p.mtu + headers;
-                traffic.longest = Some(traffic.longest.map_or(bytes, |l| l.min(bytes)));
-            }
-            if !p.srtt.is_zero() {
-                let least = traffic.srtt_ms.map_or(ms(p.srtt), |s| s.min(ms(p.srtt)));
-                traffic.srtt_ms = Some(least);
-            }
-            *sent += p.sent_packets;
-            *lost += p.lost_packets;
-            let before = self.moved.get(&(token, p.number)).copied().unwrap_or(0);
-            *more += bytes.saturating_sub(before);
-        }
-        let span = t_ns.saturating_sub(self.t_ns);
-        let known = self.t_ns != 0 && span >= LEAST_NS;
-        if self.t_ns == 0 || span >= LEAST_NS {
-            *self = Self { t_ns, moved };
-        }
-        let one = |(name, (mut traffic, sent, lost, more)): (String, (Traffic, u64, u64, u64))| {
-            traffic.loss = (sent > 0).then(|| lost as f64 / sent as f64);
-            traffic.rate_mbps = known.then(|| more as f64 * 8e3 / span as f64);
-            (name, traffic)
+/// Sums up the paths of each access.
+pub(super) fn traffic(sessions: &[(u32, Vec<PathInfo>)]) -> BTreeMap<String, Traffic> {
+    let mut all: BTreeMap<String, (Traffic, u64, u64)> = BTreeMap::new();
+    for p in sessions.iter().flat_map(|(_, paths)| paths) {
+        let Some(name) = p.access.clone() else {
+            continue;
         };
-        all.into_iter().map(one).collect()
+        let (traffic, sent, lost) = all.entry(name).or_default();
+        traffic.paths += 1;
+        traffic.usable += u32::from(p.usable);
+        if p.short {
+            let headers = if p.remote.is_ipv4() { 28 } else { 48 };
+            let bytes = p.mtu + headers;
+            traffic.longest = Some(traffic.longest.map_or(bytes, |l| l.min(bytes)));
+        }
+        if !p.srtt.is_zero() {
+            let least = traffic.srtt_ms.map_or(ms(p.srtt), |s| s.min(ms(p.srtt)));
+            traffic.srtt_ms = Some(least);
+        }
+        *sent += p.sent_packets;
+        *lost += p.lost_packets;
     }
+    let one = |(name, (mut traffic, sent, lost)): (String, (Traffic, u64, u64))| {
+        traffic.loss = (sent > 0).then(|| lost as f64 / sent as f64);
+        (name, traffic)
+    };
+    all.into_iter().map(one).collect()
 }

@@ -174,6 +174,7 @@ mod tests {
 
     fn tcp(local: &str, ulp: Option<UlpInfo>) -> TcpSocket {
         TcpSocket {
+            cookie: 0,
             local: local.parse().unwrap(),
             remote: "10.77.0.1:80".parse().unwrap(),
             state: 1,

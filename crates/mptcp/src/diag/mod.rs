@@ -5,9 +5,11 @@
 //! MPTCP sockets. Only sockets that carry or may still carry data are asked for.
 //! Tokens and ids are told only to `CAP_NET_ADMIN`.
 
+mod closed;
 mod facts;
 mod ulp;
 
+pub use closed::{Closed, ClosedSockets};
 pub use facts::connections;
 pub use ulp::UlpInfo;
 
@@ -51,6 +53,8 @@ const ULP_MPTCP: u16 = 3;
 /// A TCP socket: a plain connection or a subflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpSocket {
+    /// The kernel's number of the socket, which no other ever gets (`SO_COOKIE`).
+    pub cookie: u64,
     /// This end.
     pub local: SocketAddr,
     /// The other end.
@@ -266,6 +270,7 @@ fn row<'a>(
 
 fn tcp_socket(header: &InetResponseHeader, attributes: &Attrs<'_>) -> TcpSocket {
     let mut socket = TcpSocket {
+        cookie: u64::from_ne_bytes(header.socket_id.cookie),
         local: local(&header.socket_id),
         remote: remote(&header.socket_id),
         state: header.state,

@@ -7,6 +7,7 @@
 
 pub(crate) mod attr;
 pub(crate) mod genl;
+pub(crate) mod multicast;
 
 use std::io;
 

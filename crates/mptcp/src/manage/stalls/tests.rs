@@ -304,6 +304,7 @@ fn a_subflow_falls_quiet_once_and_only_where_others_carry() {
 #[test]
 fn probes_without_an_answer_are_a_stall() {
     let socket = |unacked, probes| TcpSocket {
+        cookie: 0,
         local: ends(1).0,
         remote: ends(1).1,
         state: 1,
