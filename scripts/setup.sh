@@ -80,6 +80,20 @@ if [ "$stage" = build ] && [ "$(id -u)" != 0 ] && ! grep -qsw bbr $controls; the
     say "without root the congestion control BBR stays missing: sudo modprobe tcp_bbr"
 fi
 
+# Prometheus scrapes the daemons in a test. Unpacked, not installed: the package would start a
+# service on the user's machine.
+if [ "$stage" = test ] && ! have prometheus && [ ! -x "$tools/prometheus/usr/bin/prometheus" ]; then
+  fetched=$(mktemp -d)
+  if have apt-get && have dpkg-deb && (cd "$fetched" && apt-get download -qq prometheus >/dev/null 2>&1); then
+    say "unpacking prometheus for a test (once)"
+    mkdir -p "$tools/prometheus"
+    dpkg-deb -x "$fetched"/prometheus_*.deb "$tools/prometheus"
+  else
+    say "without prometheus one test is skipped: apt-get install prometheus"
+  fi
+  rm -rf "$fetched"
+fi
+
 [ "$stage" != kernel ] || exit 0
 
 # Rust: the version that Cargo.toml asks for, from rustup if the distribution's is older.

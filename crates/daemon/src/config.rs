@@ -5,7 +5,7 @@ pub(super) mod quic;
 #[cfg(test)]
 mod tests;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use braid_api::config::{self as file, DeviceAccess, Format, ProxyAccess};
@@ -32,6 +32,8 @@ pub struct Config {
     pub manager: Manager,
     /// How accesses are probed.
     pub probe: file::Probe,
+    /// Where metrics are served beside the control socket.
+    pub metrics: Option<SocketAddr>,
     /// How much sockets may hold.
     pub buffers: Buffers,
     /// How this end shares its sending among the accesses; the kernel's way if
@@ -184,6 +186,7 @@ where
         proxy: c.proxy,
         announce: c.announce,
         manager: c.manager.into(),
+        metrics: c.metrics.listen,
         probe: c.probe,
         buffers: c.buffers.into(),
         pin: scheduler.and_then(|s| s.pin).unwrap_or(true),

@@ -24,6 +24,7 @@ mod knocker;
 mod log;
 mod manager;
 mod meter;
+mod metrics;
 mod prober;
 mod quic;
 mod reload;
@@ -212,6 +213,13 @@ async fn watched(
     state.begin().await?;
     let manages = kernel_events.is_some();
     let mut all = JoinSet::new();
+    let metrics = state.manager.lock().await.config().metrics;
+    if let Some(at) = metrics {
+        all.spawn(metrics::serve(
+            metrics::listen(at).await?,
+            Arc::clone(state),
+        ));
+    }
     if let Some(events) = kernel_events {
         all.spawn(watch::mptcp(events, Arc::clone(state)));
     }

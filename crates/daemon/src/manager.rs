@@ -352,6 +352,7 @@ impl Manager {
         let fixed = match () {
             () if config.engine != self.config.engine => "the engine",
             () if config.pin != self.config.pin => "`pin` of [scheduler]",
+            () if config.metrics != self.config.metrics => "`listen` of [metrics]",
             () => return Ok(config),
         };
         Err(DaemonError::Config(format!(

@@ -21,7 +21,7 @@ use braid_api::{
 use serde::Deserialize;
 use tokio::net::UnixListener;
 
-use super::DaemonError;
+use super::{DaemonError, metrics};
 
 /// Listens at `path`. What a dead end left there is replaced.
 pub(super) fn listen(path: &Path) -> Result<UnixListener, DaemonError> {
@@ -101,6 +101,7 @@ pub(super) fn routes<S: Api>(state: Arc<S>) -> Router {
             "/v1/counters",
             get(async |Shared(s): Shared<Arc<S>>| answer(s.counters())),
         )
+        .route("/metrics", get(metrics::answer::<S>))
         .route("/v1/events", get(events::<S>))
         .route("/v1/accesses/{name}", put(change::<S>))
         .route("/v1/scheduler", put(schedule::<S>))

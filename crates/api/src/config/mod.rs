@@ -10,6 +10,7 @@ mod access;
 mod announce;
 mod buffers;
 mod manager;
+mod metrics;
 mod mpquic;
 mod probe;
 mod scheduler;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use access::{Access, DeviceAccess, KERNEL_WINDOWS, NO_LANE, ProxyAccess};
 pub use buffers::{Buffers, Sizes};
 pub use manager::{Manager, Mesh};
+pub use metrics::Metrics;
 pub use mpquic::{Forward, Mpquic};
 pub use probe::Probe;
 pub use scheduler::Scheduler;
@@ -50,6 +52,8 @@ pub struct Config<A> {
     pub manager: Manager,
     /// `[probe]`.
     pub probe: Probe,
+    /// `[metrics]`.
+    pub metrics: Metrics,
     /// `[buffers]`.
     pub buffers: Buffers,
     /// `[scheduler]`; absent: the kernel's way.
@@ -71,6 +75,7 @@ impl<A> Default for Config<A> {
             announce: Vec::new(),
             manager: Manager::default(),
             probe: Probe::default(),
+            metrics: Metrics::default(),
             buffers: Buffers::default(),
             scheduler: None,
             access: IndexMap::new(),
@@ -122,6 +127,7 @@ impl<A: Access> Config<A> {
         announce::check(&self.announce, A::ROLE, self.engine)?;
         self.manager.check()?;
         self.probe.check()?;
+        self.metrics.check()?;
         self.buffers.check()?;
         self.check_accesses()?;
         self.check_mpquic()?;

@@ -12,6 +12,7 @@ mod daemon;
 mod doctor;
 mod fairness;
 mod interruption;
+mod metrics;
 mod mpquic;
 mod mpquic_ends;
 mod neighbours;

@@ -20,7 +20,7 @@ use braid_api::Role;
 use super::arp::Arp;
 use super::config::Config;
 use super::state::{lock, now};
-use super::{DaemonError, RemoveOnDrop, meter, serve};
+use super::{DaemonError, RemoveOnDrop, meter, metrics, serve};
 pub(super) use keys::identity;
 use state::State;
 
@@ -44,6 +44,12 @@ pub(super) async fn serve_until(
         other => other,
     })?;
     state::reload_on_hangup(Arc::clone(&state))?;
+    let at = lock(&state.config).metrics;
+    let metrics = match at {
+        Some(at) => Some(metrics::listen(at).await?),
+        None => None,
+    };
+    let metrics = metrics.map(|l| tokio::spawn(metrics::serve(l, Arc::clone(&state))));
     let metered = tokio::spawn(meter_paths(Arc::clone(&state)));
     let arp = (role == Role::Device).then(|| arp::follow(Arc::clone(&state), Arp::bound(control)));
     let served = axum::serve(listener, serve::routes(Arc::clone(&state)));
@@ -55,6 +61,9 @@ pub(super) async fn serve_until(
     };
     engine.abort();
     metered.abort();
+    if let Some(metrics) = metrics {
+        metrics.abort();
+    }
     if let Some(arp) = arp {
         arp.end().await;
     }

@@ -240,11 +240,17 @@ impl State {
         let fixed = |c: &Config| {
             let of = |a: &config::Access| (a.name.clone(), a.interface.clone(), a.address);
             let accesses: Vec<_> = c.accesses.iter().map(of).collect();
-            (c.engine, c.proxy.clone(), c.quic.clone(), accesses)
+            (
+                c.engine,
+                c.metrics,
+                c.proxy.clone(),
+                c.quic.clone(),
+                accesses,
+            )
         };
         if fixed(&config) != fixed(&lock(&self.config)) {
             return Err(DaemonError::Config(format!(
-                "{}: engine, proxy, [mpquic] and the accesses' interfaces and addresses cannot \
+                "{}: engine, proxy, [metrics], [mpquic] and the accesses' interfaces and addresses cannot \
                  change while it runs: restart the daemon",
                 self.file.display()
             )));
