@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use braid_api::Role;
 use braid_daemon as daemon;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use tracing_subscriber::filter::LevelFilter;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DaemonCommand {
@@ -35,6 +36,37 @@ pub(crate) struct Where {
     /// Only say whether the configuration is right (exit status 2: it is not); change nothing.
     #[arg(long)]
     check: bool,
+    /// Least important message logged on standard error: every change of an access's state (info), of every
+    /// connection (debug), or only what went wrong.
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log: Level,
+}
+
+/// Least important message that is logged.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+/// Logs to standard error: in the journal without the time, which it has itself.
+fn log(level: Level) {
+    let level = match level {
+        Level::Error => LevelFilter::ERROR,
+        Level::Warn => LevelFilter::WARN,
+        Level::Info => LevelFilter::INFO,
+        Level::Debug => LevelFilter::DEBUG,
+    };
+    let lines = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_target(false)
+        .with_writer(std::io::stderr);
+    match std::env::var_os("JOURNAL_STREAM") {
+        Some(_) => lines.without_time().init(),
+        None => lines.init(),
+    }
 }
 
 fn say(line: Result<String, daemon::DaemonError>) -> ExitCode {
@@ -62,6 +94,7 @@ pub(crate) fn run(command: DaemonCommand) -> ExitCode {
     if at.check {
         return say(daemon::check(role, &at.config));
     }
+    log(at.log);
     match daemon::run(role, &at.config, &at.control) {
         Ok(false) => ExitCode::SUCCESS,
         Ok(true) => ExitCode::from(130),

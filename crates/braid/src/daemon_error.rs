@@ -40,6 +40,15 @@ pub(crate) fn daemon(e: Error) -> anyhow::Error {
     }
 }
 
+/// Whether a daemon that was there may answer again: it restarts, or is held up.
+pub(crate) fn is_away(e: &Error) -> bool {
+    match e {
+        Error::Unreachable { source, .. } => source.kind() != io::ErrorKind::PermissionDenied,
+        Error::Broken { .. } | Error::Silent { .. } => true,
+        Error::Refused { .. } | Error::Form { .. } | Error::Path { .. } => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

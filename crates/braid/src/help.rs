@@ -18,7 +18,7 @@ const OWN_STATUS: [(&str, &str); 2] = [
 ];
 
 /// Command, examples, page.
-const EXAMPLES: [(&str, &[&str], &str); 18] = [
+const EXAMPLES: [(&str, &[&str], &str); 19] = [
     (
         "lab",
         &["braid lab list", "braid lab run static"],
@@ -106,6 +106,11 @@ const EXAMPLES: [(&str, &[&str], &str); 18] = [
     (
         "status",
         &["braid status", "braid status --watch --connections"],
+        "docs/status.md",
+    ),
+    (
+        "events",
+        &["braid events", "braid events --follow --json"],
         "docs/status.md",
     ),
     (

@@ -7,6 +7,8 @@ mod daemon_error;
 #[cfg(feature = "report")]
 pub mod doctor;
 #[cfg(feature = "report")]
+pub mod events_cmd;
+#[cfg(feature = "report")]
 pub mod run_cmd;
 #[cfg(feature = "report")]
 mod runtime;

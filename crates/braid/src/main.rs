@@ -43,6 +43,9 @@ enum Command {
     /// Show what a running daemon does: accesses, their state, rates.
     #[cfg(feature = "report")]
     Status(braid::status::StatusArgs),
+    /// Print what has happened to the accesses of a running daemon.
+    #[cfg(feature = "report")]
+    Events(braid::events_cmd::EventsArgs),
     /// Change a running daemon: weights, scheduler, accesses, their order.
     #[cfg(feature = "report")]
     Set(braid::set_cmd::SetArgs),
@@ -78,6 +81,8 @@ fn main() -> ExitCode {
         Command::Doctor(args) => braid::doctor::run(&args),
         #[cfg(feature = "report")]
         Command::Status(args) => braid::status::run(&args),
+        #[cfg(feature = "report")]
+        Command::Events(args) => braid::events_cmd::run(&args),
         #[cfg(feature = "report")]
         Command::Set(args) => braid::set_cmd::run(args),
         Command::Child(c) => children::run(c),

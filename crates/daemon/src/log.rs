@@ -1,6 +1,7 @@
 //! The recent events of an end, numbered.
 
 use std::collections::VecDeque;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use braid_api::{Event, EventKind, Events};
 
@@ -16,15 +17,18 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Adds one that happened now.
+    /// Adds one that happened now, and logs it: what an operator follows as information, the
+    /// rest for whoever looks for a fault.
     pub(super) fn add(&mut self, t_ns: u64, access: Option<String>, what: EventKind) {
         self.last += 1;
+        tell(access.as_deref(), &what);
         if self.events.len() == KEPT {
             self.events.pop_front();
         }
         self.events.push_back(Event {
             seq: self.last,
             t_ns,
+            unix_ms: unix_ms(),
             access,
             what,
         });
@@ -53,6 +57,20 @@ impl Log {
             events,
         }
     }
+}
+
+fn tell(access: Option<&str>, what: &EventKind) {
+    let access = access.map_or(String::new(), |a| format!("{a}: "));
+    match what.is_about_accesses() {
+        true => tracing::info!("{access}{what}"),
+        false => tracing::debug!("{access}{what}"),
+    }
+}
+
+/// The wall clock's milliseconds since 1970.
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

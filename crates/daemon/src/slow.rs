@@ -62,7 +62,6 @@ impl State {
         let news = lock(&self.slowness).look(&paths, allows.into());
         for slow in news {
             let why = slow.to_string();
-            eprintln!("braid: access \"{}\": {why}", slow.access);
             let what = EventKind::AccessSlow { why };
             self.log_event(now(), Some(slow.access), what);
         }

@@ -1,5 +1,6 @@
 //! Events of paths and links, as an end tells them.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,9 @@ pub struct Event {
     pub seq: u64,
     /// When it was read from the kernel.
     pub t_ns: u64,
+    /// Time by the wall clock, milliseconds since 1970-01-01 00:00 UTC.
+    #[serde(default)]
+    pub unix_ms: u64,
     /// The access that it concerns, if one.
     pub access: Option<String>,
     /// Kind of the event, with its details.
@@ -138,6 +142,76 @@ pub enum EventKind {
     },
 }
 
+impl EventKind {
+    /// Returns whether it is about accesses or the daemon, which an operator follows, and not
+    /// about single connections of the kernel.
+    pub fn is_about_accesses(&self) -> bool {
+        match self {
+            Self::Created { .. }
+            | Self::Established { .. }
+            | Self::Closed { .. }
+            | Self::SubflowPriority(_)
+            | Self::Announced { .. }
+            | Self::Removed { .. } => false,
+            // Of Multipath QUIC, whose paths are as good as accesses.
+            Self::SubflowEstablished(s) | Self::SubflowClosed(s) => s.token == 0,
+            _ => true,
+        }
+    }
+}
+
+/// Describes the event in a sentence, without its access.
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Created { token } => write!(f, "connection {token} began"),
+            Self::Established { token } => write!(f, "connection {token} may have more subflows"),
+            Self::Closed { token } => write!(f, "connection {token} ended"),
+            Self::SubflowEstablished(s) => write!(f, "{s} is up"),
+            Self::SubflowClosed(s) => match s.error {
+                Some(error) => write!(f, "{s} ended: {}", os_error(error)),
+                None => write!(f, "{s} ended"),
+            },
+            Self::SubflowPriority(s) => {
+                let role = if s.backup { "a backup" } else { "no backup" };
+                write!(f, "{s} is {role} now")
+            }
+            Self::Announced { token, address, .. } => match address {
+                Some(address) => write!(f, "the peer of connection {token} announced {address}"),
+                None => write!(f, "the peer of connection {token} announced an address"),
+            },
+            Self::Removed { token, remote_id } => {
+                write!(
+                    f,
+                    "the peer of connection {token} withdrew address {remote_id}"
+                )
+            }
+            Self::LinkUp { interface } => write!(f, "{interface} came up"),
+            Self::LinkDown { interface } => write!(f, "{interface} went down"),
+            Self::AddressAdded { address } => write!(f, "{address} appeared"),
+            Self::AddressRemoved { address } => write!(f, "{address} disappeared"),
+            Self::AccessChanged { enabled, backup } => match (enabled, backup) {
+                (false, _) => f.write_str("switched off by a request"),
+                (true, true) => f.write_str("on, as a backup, by a request"),
+                (true, false) => f.write_str("on by a request"),
+            },
+            Self::AccessState { state, why } => write!(f, "{state}: {why}"),
+            Self::AccessSlow { why }
+            | Self::MptcpRemoved { why }
+            | Self::SubflowStalled { why }
+            | Self::PacketSize { why } => f.write_str(why),
+            Self::Configured { error: None } => f.write_str("the configuration was read again"),
+            Self::Configured { error: Some(e) } => {
+                write!(f, "the configuration was not taken: {e}")
+            }
+        }
+    }
+}
+
+fn os_error(number: u8) -> std::io::Error {
+    std::io::Error::from_raw_os_error(number.into())
+}
+
 /// The subflow of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -156,4 +230,21 @@ pub struct SubflowEvent {
     pub backup: bool,
     /// The error (errno) that ended it, if one did.
     pub error: Option<u8>,
+}
+
+/// Names the subflow by its ends, or as a path where it has none.
+impl fmt::Display for SubflowEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.local, self.remote) {
+            (Some(local), Some(remote)) => {
+                write!(
+                    f,
+                    "subflow {local} to {remote} of connection {}",
+                    self.token
+                )
+            }
+            _ if self.token == 0 => f.write_str("its path"),
+            _ => write!(f, "a subflow of connection {}", self.token),
+        }
+    }
 }

@@ -6,6 +6,7 @@ fn an_event_is_flat_json() {
     let e = Event {
         seq: 7,
         t_ns: 1,
+        unix_ms: 1_767_225_600_000,
         access: Some("wifi".into()),
         what: EventKind::LinkDown {
             interface: "wlan0".into(),

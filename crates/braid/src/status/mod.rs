@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use braid_api::Connections;
-use braid_api::client::{Client, Error};
+use braid_api::client::Client;
 use braid_netns::error::LabError;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::daemon_error::daemon;
+use crate::daemon_error::{daemon, is_away};
 use crate::runtime::runtime;
 use crate::table::Output;
 use show::Shown;
@@ -139,15 +139,6 @@ async fn watch(args: &StatusArgs) -> Result<ExitCode> {
         print(&last)?;
     }
     Ok(ExitCode::from(LabError::Interrupted.exit_code()))
-}
-
-/// Whether a daemon that was there may answer again: it restarts, or is held up.
-fn is_away(e: &Error) -> bool {
-    match e {
-        Error::Unreachable { source, .. } => source.kind() != io::ErrorKind::PermissionDenied,
-        Error::Broken { .. } | Error::Silent { .. } => true,
-        Error::Refused { .. } | Error::Form { .. } | Error::Path { .. } => false,
-    }
 }
 
 /// A daemon that is looked at again and again.

@@ -10,6 +10,7 @@ mod coupled;
 mod coupling;
 mod daemon;
 mod doctor;
+mod events;
 mod fairness;
 mod interruption;
 mod metrics;

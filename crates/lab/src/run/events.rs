@@ -332,6 +332,7 @@ mod tests {
         let event = |ms: u64, access: &str, what: EventKind| api::Event {
             seq: ms,
             t_ns: at(ms).as_nanos(),
+            unix_ms: 0,
             access: Some(access.into()),
             what,
         };

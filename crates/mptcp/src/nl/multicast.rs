@@ -1,4 +1,4 @@
-//! What the kernel tells all who have joined a netlink multicast group.
+//! Messages that the kernel sends to all who have joined a netlink multicast group.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
