@@ -239,7 +239,7 @@ fn rates_are_expected_on_the_datagram_lane_alone() {
 }
 
 #[test]
-fn a_proxys_file_is_read_as_it_was_written() {
+fn the_file_of_a_proxy_is_read_as_it_was_written() {
     let of = |address: &str, weight| ProxyAccess {
         address: address.parse().unwrap(),
         kind: AccessKind::Nr,

@@ -133,12 +133,14 @@ fn share(daemon: &Daemon) -> f64 {
     of["nr"] as f64 / of.values().sum::<u64>() as f64
 }
 
-/// Waits until access nr has this share, within five points.
+/// Waits until access nr has this share, within ten points: which weights hold is to be told
+/// apart, also on a host whose pauses lose packets, and what is sent again by the other access
+/// counts there. How exact shares are, `make bench-weights` measures.
 fn becomes(daemon: &Daemon, wanted: f64) {
     let mut seen = Vec::new();
     for _ in 0..8 {
         let s = share(daemon);
-        if (s - wanted).abs() < 0.05 {
+        if (s - wanted).abs() < 0.1 {
             return;
         }
         seen.push(s);
