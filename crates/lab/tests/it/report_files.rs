@@ -273,7 +273,7 @@ fn limited(test: &str, kilobytes: u32) {
 
 #[test]
 fn a_file_that_cannot_grow_keeps_whole_rows() {
-    limited("in_a_limited_process", 8);
+    limited("report_files::in_a_limited_process", 8);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 /* Feeds the rules of bpf/wrr_rate.h from standard input: a rule and its numbers a
- * line, the results a line. main.rs builds and drives it.
+ * line, the results a line. mod.rs builds and drives it.
  */
 #include <inttypes.h>
 #include <linux/types.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../bpf/wrr_rate.h"
+#include "../../../bpf/wrr_rate.h"
 
 typedef unsigned long long u64;
 
