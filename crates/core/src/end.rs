@@ -14,6 +14,20 @@ pub enum Engine {
     Mpquic,
 }
 
+impl Engine {
+    /// Every engine, in the order of the type.
+    pub const ALL: [Self; 3] = [Self::Tcp, Self::Mptcp, Self::Mpquic];
+
+    /// The word that configurations, the API and metrics use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Mptcp => "mptcp",
+            Self::Mpquic => "mpquic",
+        }
+    }
+}
+
 /// Role of a process: the end of the accesses that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -22,4 +36,32 @@ pub enum Role {
     Device,
     /// The end in the network.
     Proxy,
+}
+
+impl Role {
+    /// Both roles, in the order of the type.
+    pub const ALL: [Self; 2] = [Self::Device, Self::Proxy];
+
+    /// The word that the API and metrics use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Device => "device",
+            Self::Proxy => "proxy",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_serde() {
+        for engine in Engine::ALL {
+            assert_eq!(serde_json::to_value(engine).unwrap(), engine.as_str());
+        }
+        for role in Role::ALL {
+            assert_eq!(serde_json::to_value(role).unwrap(), role.as_str());
+        }
+    }
 }

@@ -156,15 +156,21 @@ impl<K: Ord + Clone> Meter<K> {
         self.flows.insert(flow.key, seen);
     }
 
+    /// Returns what the access has carried since the first reading, and its rate
+    /// ([`Self::rate_mbps`]).
+    pub(crate) fn carried(&self, access: &str) -> (Bytes, Option<f64>) {
+        (self.total(access), self.rate_mbps(access))
+    }
+
     /// Returns what the access has carried since the first reading.
-    pub(crate) fn total(&self, access: &str) -> Bytes {
+    fn total(&self, access: &str) -> Bytes {
         self.accesses.get(access).copied().unwrap_or_default()
     }
 
     /// Returns the rate of what was of use in both directions over the last second, Mbit/s;
     /// `None` before there are two readings.
-    pub(crate) fn rate_mbps(&self, access: &str) -> Option<f64> {
-        let (now, _) = self.readings.back()?;
+    fn rate_mbps(&self, access: &str) -> Option<f64> {
+        let (now, latest) = self.readings.back()?;
         let old = |(t, _): &&(u64, BTreeMap<String, Bytes>)| now.saturating_sub(*t) >= SPAN_NS;
         let (then, before) = self
             .readings
@@ -177,7 +183,6 @@ impl<K: Ord + Clone> Meter<K> {
             return None;
         }
         let before = before.get(access).copied().unwrap_or_default();
-        let (_, latest) = self.readings.back()?;
         let after = latest.get(access).copied().unwrap_or_default();
         let useful = after.useful().saturating_sub(before.useful());
         Some(useful as f64 * 8e3 / span as f64)

@@ -5,16 +5,16 @@
 //! flows. docs/metrics.md lists them.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use braid_api::{AccessState, Connections, Engine, Role, Status};
+use braid_api::{AccessState, Connections, Engine, Status};
 use prometheus::core::Collector;
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
-use std::sync::Arc;
 use tokio::net::TcpListener;
 
 use super::DaemonError;
@@ -47,21 +47,6 @@ impl Page {
     }
 }
 
-fn role(role: Role) -> &'static str {
-    match role {
-        Role::Device => "device",
-        Role::Proxy => "proxy",
-    }
-}
-
-fn engine(engine: Engine) -> &'static str {
-    match engine {
-        Engine::Tcp => "tcp",
-        Engine::Mptcp => "mptcp",
-        Engine::Mpquic => "mpquic",
-    }
-}
-
 /// Returns the text that `/metrics` answers with.
 ///
 /// # Errors
@@ -75,7 +60,7 @@ fn text(status: &Status, connections: &Connections) -> Result<String> {
     )?;
     let version = env!("CARGO_PKG_VERSION");
     build
-        .with_label_values(&[version, role(status.role), engine(status.engine)])
+        .with_label_values(&[version, status.role.as_str(), status.engine.as_str()])
         .set(1);
     let reload = page.numbers(
         "braid_config_last_reload_successful",
@@ -100,11 +85,11 @@ fn connection_counts(page: &Page, engine: Engine, all: &Connections) -> Result<(
          now TCP), tcp.",
         &["carrier"],
     )?;
-    let bonded = if engine == Engine::Mpquic {
-        "mpquic"
-    } else {
-        "mptcp"
+    let bonded = match engine {
+        Engine::Mpquic => engine,
+        Engine::Tcp | Engine::Mptcp => Engine::Mptcp,
     };
+    let bonded = bonded.as_str();
     for carrier in [bonded, "fallback", "tcp"] {
         counts.with_label_values(&[carrier]).set(0);
     }
@@ -241,10 +226,10 @@ fn steering(page: &Page, status: &Status) -> Result<()> {
 
 /// Answers `GET /metrics`.
 pub(super) async fn answer<S: Api>(Shared(state): Shared<Arc<S>>) -> Response {
-    let read = async { Ok((state.status().await?, state.connections()?)) };
+    let read = async { Ok::<_, DaemonError>((state.status().await?, state.connections()?)) };
     let failed = |why: String| (StatusCode::INTERNAL_SERVER_ERROR, why).into_response();
     match read.await {
-        Err(e @ DaemonError::Failed(_)) | Err(e) => failed(e.to_string()),
+        Err(e) => failed(e.to_string()),
         Ok((status, connections)) => match text(&status, &connections) {
             Ok(text) => ([(header::CONTENT_TYPE, TEXT)], text).into_response(),
             Err(e) => failed(format!("write the metrics: {e}: this is a bug")),

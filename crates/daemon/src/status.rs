@@ -80,10 +80,7 @@ impl State {
     ) -> AccessStatus {
         let a = lock(&self.accesses)[i].clone();
         let traffic = traffic.get(&a.name).copied().unwrap_or_default();
-        let (carried, rate_mbps) = {
-            let meter = lock(&self.meter);
-            (meter.total(&a.name), meter.rate_mbps(&a.name))
-        };
+        let (carried, rate_mbps) = lock(&self.meter).carried(&a.name);
         let mut status = AccessStatus {
             name: a.name.clone(),
             kind: a.kind,

@@ -191,11 +191,11 @@ pub(super) fn access_state(_: &mut SchemaGenerator) -> Schema {
 }
 
 pub(super) fn role(_: &mut SchemaGenerator) -> Schema {
-    words(&["device", "proxy"])
+    words(&braid_core::Role::ALL.map(braid_core::Role::as_str))
 }
 
 pub(super) fn engine(_: &mut SchemaGenerator) -> Schema {
-    words(&["tcp", "mptcp", "mpquic"])
+    words(&braid_core::Engine::ALL.map(braid_core::Engine::as_str))
 }
 
 pub(super) fn wrr_mode(_: &mut SchemaGenerator) -> Schema {

@@ -56,10 +56,7 @@ pub struct Files {
 impl Files {
     /// Returns the paths of the files that an end makes for itself.
     pub fn of(role: Role) -> Self {
-        let end = match role {
-            Role::Device => "device",
-            Role::Proxy => "proxy",
-        };
+        let end = role.as_str();
         Self {
             certificate: format!("{KEYS}/{end}.crt").into(),
             key: format!("{KEYS}/{end}.key").into(),

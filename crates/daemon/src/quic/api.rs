@@ -87,10 +87,7 @@ impl State {
         let (state, why) = judge(
             device, connected, enabled, missing, link, own.backup, &traffic,
         );
-        let (carried, rate_mbps) = {
-            let meter = lock(&self.meter);
-            (meter.total(&a.name), meter.rate_mbps(&a.name))
-        };
+        let (carried, rate_mbps) = lock(&self.meter).carried(&a.name);
         let address = link.1.or(a.address.map(|n| n.addr()));
         AccessStatus {
             name: a.name.clone(),

@@ -26,7 +26,10 @@ fn current() -> MutexGuard<'static, Current> {
 
 /// Right of the calling test's file to run, held until it is dropped.
 #[derive(Debug)]
-pub struct Turn(Option<()>);
+pub struct Turn {
+    /// Whether it counts: only tests of a file do.
+    held: bool,
+}
 
 impl Turn {
     /// Waits until no test of another file holds a turn. The harness names the thread of
@@ -34,29 +37,29 @@ impl Turn {
     pub fn take() -> Self {
         match std::thread::current().name() {
             Some(name) => Self::of(name),
-            None => Self(None),
+            None => Self { held: false },
         }
     }
 
     fn of(test: &str) -> Self {
         let Some((file, _)) = test.split_once("::") else {
-            return Self(None);
+            return Self { held: false };
         };
-        let free = |c: &mut Current| c.turns > 0 && c.file != file;
+        let taken = |c: &mut Current| c.turns > 0 && c.file != file;
         let mut now = OVER
-            .wait_while(current(), free)
+            .wait_while(current(), taken)
             .unwrap_or_else(PoisonError::into_inner);
         if now.turns == 0 {
             now.file = file.to_owned();
         }
         now.turns += 1;
-        Self(Some(()))
+        Self { held: true }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if self.0.take().is_some() {
+        if self.held {
             current().turns -= 1;
             OVER.notify_all();
         }
