@@ -84,9 +84,11 @@ impl FromStr for AccessKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessState {
-    /// Used.
+    /// Used: something has come back on it.
     #[default]
     Active,
+    /// Used, though nothing has come back on it yet.
+    Init,
     /// Used when no other access is active.
     Backup,
     /// No interface, or it is down or without a carrier.
@@ -104,8 +106,9 @@ pub enum AccessState {
 
 impl AccessState {
     /// Every state, in the order of the type.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Active,
+        Self::Init,
         Self::Backup,
         Self::Down,
         Self::Silent,
@@ -114,10 +117,16 @@ impl AccessState {
         Self::NoAddress,
     ];
 
+    /// Whether traffic goes over it, or would at once.
+    pub const fn is_used(self) -> bool {
+        matches!(self, Self::Active | Self::Init | Self::Backup)
+    }
+
     /// The word that the API uses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
+            Self::Init => "init",
             Self::Backup => "backup",
             Self::Down => "down",
             Self::Silent => "silent",

@@ -62,6 +62,19 @@ pub struct ControlLoop {
     accesses: BTreeMap<String, Tracked>,
 }
 
+/// Probes of one access at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probes {
+    /// Whether the access can carry data.
+    pub usable: bool,
+    /// Whether the last decision took it out.
+    pub off: bool,
+    /// Moment of the next probe, budget permitting; absent while none is planned.
+    pub due: Option<Time>,
+    /// Bytes that probes may still move now, as the budgets of hour, day and month have it.
+    pub remaining_bytes: u64,
+}
+
 /// Estimators, meters and probes of one access.
 #[derive(Debug)]
 struct Tracked {
@@ -139,7 +152,7 @@ impl ControlLoop {
             }
             What::ProbeSpending(spending) => {
                 if let Some(tracked) = self.accesses.get_mut(&spending.access) {
-                    tracked.plan.on_spending(at, spending.bytes);
+                    tracked.plan.on_spending(at, spending);
                 }
             }
             What::Request(request) => self.request(at, request)?,
@@ -177,15 +190,31 @@ impl ControlLoop {
     }
 
     /// Returns the probe to run now, if one is due. One access is probed at a time, because
-    /// accesses may share a way further on.
+    /// accesses may share a way further on, and none that traffic fills.
     pub fn next_probe(&mut self, now: Time) -> Option<ProbeOrder> {
-        let plans = self.accesses.values_mut().map(|t| &mut t.plan);
-        let mut plans: Vec<&mut ProbePlan> = plans.collect();
-        if plans.iter().any(|plan| plan.is_running(now)) {
+        let snapshot = &self.snapshot;
+        let plans = self.accesses.iter_mut();
+        let plans = plans.map(|(name, t)| (&mut t.plan, snapshot.is_full(name)));
+        let mut plans: Vec<(&mut ProbePlan, _)> = plans.collect();
+        if plans.iter().any(|(plan, _)| plan.is_running(now)) {
             return None;
         }
-        plans.sort_by_key(|plan| plan.due().unwrap_or(Time::MAX));
-        plans.into_iter().find_map(|plan| plan.next(now))
+        plans.sort_by_key(|(plan, _)| plan.due().unwrap_or(Time::MAX));
+        plans
+            .into_iter()
+            .find_map(|(plan, full)| plan.next(now, full))
+    }
+
+    /// Returns when an access is probed next and what that may cost; `None` where it is not
+    /// configured or has not the estimator `probe`.
+    pub fn probes(&mut self, access: &str, now: Time) -> Option<Probes> {
+        let tracked = self.accesses.get_mut(access)?;
+        tracked.is_probed().then(|| Probes {
+            usable: tracked.usable,
+            off: tracked.off,
+            due: tracked.plan.due(),
+            remaining_bytes: tracked.plan.remaining(now),
+        })
     }
 
     fn configure(&mut self, at: Time, settings: &Settings) -> Result<(), ControlError> {
@@ -324,9 +353,13 @@ impl ControlLoop {
 }
 
 impl Tracked {
+    fn is_probed(&self) -> bool {
+        self.settings.estimators.iter().any(|e| e == "probe")
+    }
+
     fn update_plan(&mut self, at: Time) {
-        let probes = self.settings.estimators.iter().any(|e| e == "probe");
-        self.plan.set_usable(at, probes && self.usable && !self.off);
+        let usable = self.is_probed() && self.usable && !self.off;
+        self.plan.set_usable(at, usable);
     }
 
     fn update(&mut self, d: Direction, snapshot: &mut DirectionSnapshot) {
@@ -345,7 +378,8 @@ impl Tracked {
         if !self.usable || !meter.has_paths() {
             snapshot.activity = None;
         }
-        let estimates = self.estimators.iter().filter_map(|e| e.estimate(d));
+        let estimates = self.estimators.iter();
+        let estimates = estimates.filter_map(|e| Some((e.measures(), e.estimate(d)?)));
         snapshot.estimate = estimate::choose(estimates);
     }
 }

@@ -133,6 +133,19 @@ impl<W: Write> Writer<W> {
         self.output.write_all(&line)
     }
 
+    /// Flushes the output.
+    ///
+    /// # Errors
+    /// Flushing fails.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+
+    /// Returns the output.
+    pub fn output(&self) -> &W {
+        &self.output
+    }
+
     /// Flushes and returns the output.
     ///
     /// # Errors

@@ -85,7 +85,7 @@ pub struct ProbeResult {
 }
 
 /// Bytes that probes of an access moved before this journal began: a daemon restores them
-/// after a restart, so that the budget of a month holds.
+/// after a restart, so that the budgets of a day and a month hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeSpending {
@@ -93,6 +93,9 @@ pub struct ProbeSpending {
     pub access: String,
     /// Bytes of the last 30 days.
     pub bytes: u64,
+    /// Part of them that was moved within the last 24 hours.
+    #[serde(default)]
+    pub day_bytes: u64,
 }
 
 /// Request of an operator. It holds until another one or until the configuration is read

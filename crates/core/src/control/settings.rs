@@ -113,8 +113,14 @@ pub struct ProbeSettings {
     pub duration_ms: u64,
     /// Mean time between two probes of one direction, milliseconds.
     pub interval_ms: u64,
+    /// Directions that are probed: those in which an end decides by the results.
+    pub directions: PerDirection<bool>,
+    /// Bytes that one probe may move.
+    pub bytes_per_probe: u64,
     /// Bytes that probes may move within any hour, both directions together.
     pub bytes_per_hour: u64,
+    /// Bytes that probes may move within any 24 hours, both directions together.
+    pub bytes_per_day: u64,
     /// Bytes that probes may move within any 30 days, both directions together.
     pub bytes_per_month: u64,
 }
@@ -127,7 +133,11 @@ impl Default for ProbeSettings {
             flows: 10,
             duration_ms: 1_000,
             interval_ms: 60_000,
+            directions: PerDirection::from_fn(|_| true),
+            bytes_per_probe: 100_000_000,
             bytes_per_hour: 1_000_000_000,
+            // A tenth of the month: a vehicle that drives for a day, and rests for another.
+            bytes_per_day: 2_000_000_000,
             bytes_per_month: 20_000_000_000,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LimitedBy, PerDirection};
+use super::{Direction, LimitedBy, PerDirection};
 use crate::AccessState;
 use crate::{AccessKind, Rate, Time};
 
@@ -17,6 +17,18 @@ pub struct Snapshot {
     pub at: Time,
     /// Accesses by name.
     pub accesses: BTreeMap<String, AccessSnapshot>,
+}
+
+impl Snapshot {
+    /// Whether traffic fills an access in some direction, so that it carries all that it can.
+    pub fn is_full(&self, access: &str) -> bool {
+        let full = |d: Direction| {
+            let access = self.accesses.get(access)?;
+            let activity = access.directions.get(d).activity?;
+            Some(activity.limited_by == LimitedBy::Nothing)
+        };
+        Direction::ALL.into_iter().any(|d| full(d) == Some(true))
+    }
 }
 
 /// One access as it is known.
@@ -44,9 +56,9 @@ pub struct AccessSnapshot {
 }
 
 impl AccessSnapshot {
-    /// Whether data can go over it now: enabled, and active or a backup.
+    /// Whether data can go over it now: enabled, and used.
     pub fn is_usable(&self) -> bool {
-        self.enabled && matches!(self.state, AccessState::Active | AccessState::Backup)
+        self.enabled && self.state.is_used()
     }
 
     /// Returns the share as requested, else as configured.

@@ -132,8 +132,11 @@ fn what() -> impl Strategy<Value = What> {
                     rate: rate.map(Rate::from_bps)
                 })
             ),
-        (name(), any::<u64>())
-            .prop_map(|(access, bytes)| What::ProbeSpending(ProbeSpending { access, bytes })),
+        (name(), any::<u64>()).prop_map(|(access, bytes)| What::ProbeSpending(ProbeSpending {
+            access,
+            bytes,
+            day_bytes: bytes / 2,
+        })),
         request().prop_map(What::Request),
     ]
 }

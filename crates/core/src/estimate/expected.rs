@@ -26,6 +26,10 @@ impl Estimator for Expected {
         "expected"
     }
 
+    fn measures(&self) -> bool {
+        false
+    }
+
     fn on_expected(&mut self, at: Time, expected: PerDirection<Option<Rate>>) {
         self.expected = expected;
         self.since = at;

@@ -18,7 +18,7 @@ pub use delivery::{DeliveryMeter, Round};
 pub use expected::Expected;
 pub use passive::Passive;
 pub use probe::Probe;
-pub use probe_plan::{MIN_PROBE_BYTES, ProbeOrder, ProbePlan};
+pub use probe_plan::{MIN_PROBE_BYTES, ProbeOrder, ProbePlan, Spending};
 
 use crate::control::{AccessSettings, Direction, Estimate, PerDirection, ProbeResult};
 use crate::{Rate, Time};
@@ -27,6 +27,11 @@ use crate::{Rate, Time};
 pub trait Estimator: Debug + Send {
     /// Returns its name in configurations.
     fn name(&self) -> &'static str;
+
+    /// Whether its estimates are measured, and not told.
+    fn measures(&self) -> bool {
+        true
+    }
 
     /// Takes in what the access delivered in one round of samples.
     fn on_round(&mut self, _direction: Direction, _round: &Round) {}
@@ -63,20 +68,31 @@ pub fn by_name(name: &str, access: &AccessSettings) -> Option<Box<dyn Estimator>
     found.map(|(_, make)| make(access))
 }
 
-/// Chooses among the estimates of one access, the preferred first: the first that is more
-/// than a lower bound, or the highest lower bound where the access has carried more than that.
-pub fn choose(estimates: impl Iterator<Item = Estimate>) -> Option<Estimate> {
-    let mut firm: Option<Estimate> = None;
+/// Chooses among the estimates of one access, the preferred first, each with whether it was
+/// measured: the first that is more than a lower bound, but of measured ones the newest; or the
+/// highest lower bound where the access has carried more than that, and not before it was measured.
+pub fn choose(estimates: impl Iterator<Item = (bool, Estimate)>) -> Option<Estimate> {
+    let mut firm: Option<(bool, Estimate)> = None;
     let mut bound: Option<Estimate> = None;
-    for e in estimates {
+    for (measured, e) in estimates {
         if !e.at_least {
-            firm = firm.or(Some(e));
+            let first = firm.as_ref();
+            let newer = |(m, f): &(bool, Estimate)| *m && measured && e.at > f.at;
+            if first.is_none_or(newer) {
+                firm = Some((measured, e));
+            }
         } else if bound.as_ref().is_none_or(|b| e.capacity > b.capacity) {
             bound = Some(e);
         }
     }
     match (firm, bound) {
-        (Some(firm), Some(bound)) if bound.capacity > firm.capacity => Some(bound),
-        (firm, bound) => firm.or(bound),
+        (Some((measured, firm)), Some(bound)) => {
+            let newer = !measured || bound.at >= firm.at;
+            Some(match newer && bound.capacity > firm.capacity {
+                true => bound,
+                false => firm,
+            })
+        }
+        (firm, bound) => firm.map(|(_, e)| e).or(bound),
     }
 }

@@ -7,7 +7,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
-use crate::control::{Direction, PerDirection, ProbeResult, ProbeSettings};
+use crate::control::{Direction, PerDirection, ProbeResult, ProbeSettings, ProbeSpending};
 use crate::seed;
 
 /// Least remainder of a budget that is worth a probe: less passes within slow start on any
@@ -25,6 +25,7 @@ const FIRST_WITHIN: Duration = Duration::from_secs(30);
 const RESULT_WITHIN: Duration = Duration::from_secs(10);
 
 const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Order to run one probe.
@@ -55,6 +56,7 @@ pub struct ProbePlan {
     not_before: Time,
     running: Option<Running>,
     hour: Spending,
+    day: Spending,
     month: Spending,
 }
 
@@ -76,12 +78,16 @@ impl ProbePlan {
             not_before: Time::ZERO,
             running: None,
             hour: Spending::over(HOUR),
+            day: Spending::over(DAY),
             month: Spending::over(MONTH),
         }
     }
 
     /// Takes over new settings; budgets remember what was spent.
     pub fn set_settings(&mut self, settings: ProbeSettings) {
+        if settings.directions != self.settings.directions {
+            self.due = None;
+        }
         self.settings = settings;
     }
 
@@ -91,16 +97,21 @@ impl ProbePlan {
             self.due = None;
         } else if self.due.is_none() {
             let within = self.interval().min(FIRST_WITHIN);
-            let rng = &mut self.rng;
-            self.due = Some(PerDirection::from_fn(|_| {
-                now + within.mul_f64(rng.random::<f64>())
+            let (rng, wanted) = (&mut self.rng, self.settings.directions);
+            self.due = Some(PerDirection::from_fn(|d| {
+                let first = now + within.mul_f64(rng.random::<f64>());
+                match wanted.get(d) {
+                    true => first,
+                    false => Time::MAX,
+                }
             }));
         }
     }
 
     /// Takes in what probes cost before this plan began.
-    pub fn on_spending(&mut self, at: Time, bytes: u64) {
-        self.month.add(at, bytes);
+    pub fn on_spending(&mut self, at: Time, spending: &ProbeSpending) {
+        self.day.add(at, spending.day_bytes);
+        self.month.add(at, spending.bytes);
     }
 
     /// Takes in the result of a probe. Results that were not ordered, or came late, count too.
@@ -114,26 +125,34 @@ impl ProbePlan {
 
     fn charge(&mut self, at: Time, bytes: u64) {
         self.hour.add(at, bytes);
+        self.day.add(at, bytes);
         self.month.add(at, bytes);
         // Spread over the hour: a budget spent in its first minutes leaves weights without
-        // news for the rest. The budget of the month is not spread, it is a limit.
+        // news for the rest. The budgets of day and month are not spread, they are limits.
         let share = bytes as f64 / self.settings.bytes_per_hour.max(1) as f64;
         self.not_before = at + HOUR.mul_f64(share.min(1.0));
     }
 
     /// Returns the bytes that probes may still move at `now`.
     pub fn remaining(&mut self, now: Time) -> u64 {
-        let hour = self.settings.bytes_per_hour;
-        let month = self.settings.bytes_per_month;
-        let hour = hour.saturating_sub(self.hour.total(now));
-        hour.min(month.saturating_sub(self.month.total(now)))
+        let ProbeSettings {
+            bytes_per_hour,
+            bytes_per_day,
+            bytes_per_month,
+            ..
+        } = self.settings;
+        let hour = bytes_per_hour.saturating_sub(self.hour.total(now));
+        let day = bytes_per_day.saturating_sub(self.day.total(now));
+        let month = bytes_per_month.saturating_sub(self.month.total(now));
+        hour.min(day).min(month)
     }
 
     /// Returns the moment of the next probe, budget permitting; `None` while the access is not
-    /// usable.
+    /// usable, or no direction is wanted.
     pub fn due(&self) -> Option<Time> {
         let due = self.due.as_ref()?;
-        Some(due.down.min(due.up).max(self.not_before))
+        let first = due.down.min(due.up);
+        (first < Time::MAX).then(|| first.max(self.not_before))
     }
 
     /// Whether a probe runs at `now`.
@@ -141,8 +160,10 @@ impl ProbePlan {
         self.running.as_ref().is_some_and(|r| r.until > now)
     }
 
-    /// Orders the probe that is due at `now`, if one is and the budget allows it.
-    pub fn next(&mut self, now: Time) -> Option<ProbeOrder> {
+    /// Orders the probe that is due at `now`, if one is and the budget allows it. While traffic
+    /// fills the access (`full`), none is run: the traffic tells the capacity, a probe would have a
+    /// share of it, and cost the traffic more than that. Acknowledgements share the other direction.
+    pub fn next(&mut self, now: Time, full: bool) -> Option<ProbeOrder> {
         if let Some(running) = self.running.take_if(|r| r.until <= now) {
             // Without a result it may have moved all that it was allowed to.
             self.charge(now, running.max_bytes);
@@ -150,7 +171,7 @@ impl ProbePlan {
         if self.is_running(now) || self.due()? > now {
             return None;
         }
-        let max_bytes = self.remaining(now);
+        let max_bytes = self.remaining(now).min(self.settings.bytes_per_probe);
         if max_bytes < MIN_PROBE_BYTES {
             return None;
         }
@@ -163,6 +184,9 @@ impl ProbePlan {
         let factor = 1.0 + JITTER * (2.0 * self.rng.random::<f64>() - 1.0);
         let next = now + self.interval().mul_f64(factor);
         *self.due.as_mut()?.get_mut(direction) = next;
+        if full {
+            return None;
+        }
         let duration = Duration::from_millis(self.settings.duration_ms);
         self.running = Some(Running {
             direction,
@@ -185,7 +209,7 @@ impl ProbePlan {
 
 /// Bytes spent within a sliding window of time.
 #[derive(Debug)]
-struct Spending {
+pub struct Spending {
     window: Duration,
     entries: VecDeque<Entry>,
     total: u64,
@@ -201,7 +225,8 @@ struct Entry {
 }
 
 impl Spending {
-    fn over(window: Duration) -> Self {
+    /// Begins without any; `window` is its length.
+    pub fn over(window: Duration) -> Self {
         Self {
             window,
             entries: VecDeque::new(),
@@ -209,7 +234,8 @@ impl Spending {
         }
     }
 
-    fn add(&mut self, at: Time, bytes: u64) {
+    /// Adds bytes that were spent at `at`, which never goes back.
+    pub fn add(&mut self, at: Time, bytes: u64) {
         self.total = self.total.saturating_add(bytes);
         let slice = self.window / 60;
         match self.entries.back_mut() {
@@ -225,7 +251,8 @@ impl Spending {
         }
     }
 
-    fn total(&mut self, now: Time) -> u64 {
+    /// Returns the bytes that the window has at `now`.
+    pub fn total(&mut self, now: Time) -> u64 {
         while let Some(e) = self.entries.front()
             && now.since(e.last) >= self.window
         {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::AccessKind;
-use crate::control::{LimitedBy, PathGone, PathMetrics, ProbeSettings};
+use crate::control::{LimitedBy, PathGone, PathMetrics, ProbeSettings, ProbeSpending};
 
 fn ms(n: u64) -> Time {
     Time::from_nanos(n * 1_000_000)
@@ -266,7 +266,7 @@ fn a_lower_bound_counts_where_it_is_higher() {
     let chosen = |all: &[(f64, bool)]| {
         let all = all
             .iter()
-            .map(|(mbps, at_least)| estimate(*mbps, *at_least));
+            .map(|(mbps, at_least)| (true, estimate(*mbps, *at_least)));
         choose(all).map(|e| (e.capacity.as_mbps(), e.at_least))
     };
     assert_eq!(chosen(&[]), None);
@@ -281,6 +281,58 @@ fn a_lower_bound_counts_where_it_is_higher() {
     );
 }
 
+#[test]
+fn of_measured_estimates_the_newest_counts() {
+    let estimate = |mbps, at| Estimate {
+        capacity: Rate::from_mbps(mbps),
+        at_least: false,
+        at: ms(at),
+        source: String::new(),
+    };
+    let chosen = |all: &[(bool, f64, u64)]| {
+        let all = all.iter().map(|(m, mbps, at)| (*m, estimate(*mbps, *at)));
+        choose(all).map(|e| e.capacity.as_mbps())
+    };
+    let (probe, told) = ((true, 300.0, 10), (false, 50.0, 99));
+    assert_eq!(chosen(&[probe, (true, 200.0, 9), told]), Some(300.0));
+    assert_eq!(chosen(&[probe, (true, 200.0, 11), told]), Some(200.0));
+    // A lower bound from before it was measured tells of another time.
+    let bound = |at| Estimate {
+        at_least: true,
+        ..estimate(400.0, at)
+    };
+    let beside = |at| choose([(true, estimate(300.0, 10)), (true, bound(at))].into_iter());
+    assert_eq!(beside(9).map(|e| e.at_least), Some(false));
+    assert_eq!(beside(11).map(|e| e.at_least), Some(true));
+    // One that an operator prefers counts, however old it is.
+    assert_eq!(chosen(&[told, (true, 200.0, 200)]), Some(50.0));
+}
+
+#[test]
+fn an_access_that_traffic_fills_is_not_probed() {
+    let mut plan = ProbePlan::new(3, "nr", ProbeSettings::default());
+    plan.set_usable(Time::ZERO, true);
+    for s in 0..600 {
+        assert_eq!(plan.next(ms(s * 1000), true), None);
+    }
+    // Once it is idle, it has its turn within an interval.
+    let mut later = (600..720).filter_map(|s| {
+        let order = plan.next(ms(s * 1000), false)?;
+        plan.on_result(ms(s * 1000 + 500), &result(&order));
+        Some(order.direction)
+    });
+    assert!(later.any(|d| d == Direction::Down));
+}
+
+fn result(order: &ProbeOrder) -> ProbeResult {
+    ProbeResult {
+        access: order.access.clone(),
+        direction: order.direction,
+        bytes: 1_000,
+        rate: Some(Rate::from_mbps(1.0)),
+    }
+}
+
 /// Runs a plan for `seconds`; each probe moves `mbps` for its length, or as much as it may.
 /// Returns moment and bytes of each.
 fn probed(seed: u64, settings: ProbeSettings, mbps: u64, seconds: u64) -> Vec<(Time, u64)> {
@@ -293,7 +345,7 @@ fn probed(seed: u64, settings: ProbeSettings, mbps: u64, seconds: u64) -> Vec<(T
             plan.on_result(at, &result);
             all.push((at, result.bytes));
         }
-        if let Some(order) = plan.next(now) {
+        if let Some(order) = plan.next(now, false) {
             assert!(pending.is_none(), "two probes at a time");
             let wanted = mbps * 125 * order.duration_ms;
             let result = ProbeResult {
@@ -339,30 +391,97 @@ fn the_month_is_a_limit_too() {
     let total: u64 = all.iter().map(|(_, bytes)| bytes).sum();
     assert!((999_000_000..=1_000_000_000).contains(&total), "{total}");
     let mut plan = ProbePlan::new(7, "nr", settings);
-    plan.on_spending(Time::ZERO, 999_500_000);
+    plan.on_spending(Time::ZERO, &spending(999_500_000, 0));
     plan.set_usable(Time::ZERO, true);
-    assert!(plan.next(ms(3_600_000)).is_none());
-    assert!(plan.next(ms(31 * 24 * 3_600_000)).is_some());
+    assert!(plan.next(ms(3_600_000), false).is_none());
+    assert!(plan.next(ms(31 * 24 * 3_600_000), false).is_some());
+}
+
+fn spending(bytes: u64, day_bytes: u64) -> ProbeSpending {
+    ProbeSpending {
+        access: "nr".to_owned(),
+        bytes,
+        day_bytes,
+    }
+}
+
+#[test]
+fn a_day_and_a_probe_have_limits_of_their_own() {
+    let settings = ProbeSettings {
+        bytes_per_probe: 50_000_000,
+        bytes_per_day: 300_000_000,
+        ..ProbeSettings::default()
+    };
+    let all = probed(7, settings, 600, 24 * 3600);
+    let total: u64 = all.iter().map(|(_, bytes)| bytes).sum();
+    assert_eq!(total, 300_000_000);
+    assert!(all.iter().all(|(_, bytes)| *bytes == 50_000_000));
+    // Moved before a restart.
+    let mut plan = ProbePlan::new(7, "nr", settings);
+    plan.on_spending(Time::ZERO, &spending(900_000_000, 299_500_000));
+    plan.set_usable(Time::ZERO, true);
+    assert!(plan.next(ms(23 * 3_600_000), false).is_none());
+    let order = plan.next(ms(24 * 3_600_000), false).unwrap();
+    assert_eq!(order.max_bytes, 50_000_000);
+}
+
+#[test]
+fn directions_that_nobody_wants_are_not_probed() {
+    let wanted = |down, up| ProbeSettings {
+        directions: PerDirection { down, up },
+        ..ProbeSettings::default()
+    };
+    let mut plan = ProbePlan::new(1, "nr", wanted(true, false));
+    plan.set_usable(Time::ZERO, true);
+    let orders = (0..3600).filter_map(|s| {
+        let order = plan.next(ms(s * 1000), false)?;
+        plan.on_result(
+            ms(s * 1000),
+            &ProbeResult {
+                access: order.access.clone(),
+                direction: order.direction,
+                bytes: 1_000_000,
+                rate: None,
+            },
+        );
+        Some(order.direction)
+    });
+    let orders: Vec<Direction> = orders.collect();
+    assert!(orders.len() > 40 && orders.iter().all(|d| *d == Direction::Down));
+    // Read again.
+    plan.set_settings(wanted(false, true));
+    plan.set_usable(ms(3_600_000), true);
+    assert_eq!(
+        plan.next(ms(3_700_000), false).unwrap().direction,
+        Direction::Up
+    );
+    plan.set_settings(wanted(false, false));
+    plan.set_usable(ms(3_800_000), true);
+    assert_eq!(plan.due(), None);
 }
 
 #[test]
 fn an_access_that_is_off_is_not_probed() {
     let mut plan = ProbePlan::new(1, "nr", ProbeSettings::default());
-    assert_eq!((plan.due(), plan.next(ms(100_000))), (None, None));
+    assert_eq!((plan.due(), plan.next(ms(100_000), false)), (None, None));
     plan.set_usable(ms(100_000), true);
     assert!(plan.due().unwrap() <= ms(130_000));
     plan.set_usable(ms(100_100), false);
-    assert_eq!(plan.next(ms(200_000)), None);
+    assert_eq!(plan.next(ms(200_000), false), None);
 }
 
 #[test]
 fn an_order_without_result_is_charged_in_full() {
-    let mut plan = ProbePlan::new(1, "nr", ProbeSettings::default());
+    let settings = ProbeSettings {
+        bytes_per_probe: u64::MAX,
+        ..ProbeSettings::default()
+    };
+    let mut plan = ProbePlan::new(1, "nr", settings);
     plan.set_usable(Time::ZERO, true);
-    let order = plan.next(ms(30_000)).unwrap();
+    let order = plan.next(ms(30_000), false).unwrap();
     assert_eq!(order.max_bytes, 1_000_000_000);
-    assert_eq!(plan.next(ms(40_000)), None);
-    assert_eq!(plan.next(ms(200_000)), None);
+    assert_eq!(plan.next(ms(40_000), false), None);
+    assert_eq!(plan.next(ms(200_000), false), None);
     assert_eq!(plan.remaining(ms(200_000)), 0);
 }
 

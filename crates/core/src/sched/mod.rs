@@ -14,11 +14,11 @@ mod active_standby;
 mod blest;
 mod burst;
 mod ecf;
-mod lost;
 mod minrtt;
 mod mode;
 mod priority_based;
 mod redundant;
+mod retransmission;
 mod round;
 mod rr;
 mod smallest_delay;
@@ -125,7 +125,7 @@ pub trait Scheduler: Debug + Send {
     /// [`Scheduler::decide`] is asked for what is new.
     fn decide_lost(&mut self, now: Time, flow: &Flow, paths: &[PathView], late: Paths) -> Decision {
         match self.free_for_lost(paths) {
-            Some(free) => lost::decide(paths, free, flow.waiting, late),
+            Some(free) => retransmission::decide(paths, free, flow.waiting, late),
             None => self.decide(now, flow, paths),
         }
     }
