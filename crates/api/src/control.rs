@@ -2,14 +2,16 @@
 //!
 //! | request | answer |
 //! |---|---|
-//! | `GET /v1/status` | [`Status`] |
+//! | `GET /v1/status`, `?connections=true` | [`Status`], with its [`Connections`] |
 //! | `GET /v1/connections` | [`Connections`] |
 //! | `GET /v1/counters` | [`Counters`] |
 //! | `GET /v1/events?after=SEQ` | [`Events`] |
+//! | `GET /v1/control` | [`ControlStatus`] |
 //! | `PUT /v1/accesses/{name}` with [`AccessChange`] | [`AccessStatus`] |
 //! | `PUT /v1/scheduler` with [`SchedulerChange`] | [`SchedulerChange`], as it is now |
 //! | `PUT /v1/priorities` with [`Priorities`] | [`Priorities`], as they are now |
 //! | `PUT /v1/weights` with [`Weights`] | [`Weights`], as they are now |
+//! | `PUT /v1/weights/down` with [`Weights`], at the device | [`Weights`] of downlinks, as they are now |
 //! | `PUT /v1/connections/{token}/weights` with [`Weights`] | [`Weights`] of that one |
 //! | `DELETE /v1/connections/{token}/weights` | [`Weights`], those of all |
 //!
@@ -22,6 +24,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 mod access;
+mod decisions;
 mod event;
 #[cfg(test)]
 mod openapi;
@@ -31,8 +34,9 @@ mod tests;
 
 pub use access::{AccessAddress, AccessChange, AccessStatus, Expected, Ignored};
 pub use braid_core::{AccessState, Engine, Role};
+pub use decisions::{AccessControl, ControlStatus, ProbeControl};
 pub use event::{Event, EventKind, Events, SubflowEvent};
-pub use scheduler::{Acks, Lane, SchedulerChange};
+pub use scheduler::{Acks, Lane, SchedulerChange, Scheduling};
 
 /// `GET /v1/status`: what this end is and has set up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,9 +45,13 @@ pub struct Status {
     /// Device or proxy.
     #[cfg_attr(test, schemars(schema_with = "openapi::role"))]
     pub role: Role,
-    /// The engine that runs.
+    /// The engine that runs; the first one where several do.
     #[cfg_attr(test, schemars(schema_with = "openapi::engine"))]
     pub engine: Engine,
+    /// Every engine that runs, in the order of the configuration; empty: `engine` alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, schemars(schema_with = "openapi::engines"))]
+    pub engines: Vec<Engine>,
     /// When this was read.
     pub t_ns: u64,
     /// The accesses, in the order of the configuration.
@@ -52,8 +60,11 @@ pub struct Status {
     pub limits: Option<PathLimits>,
     /// The namespace's packet scheduler (`net.mptcp.scheduler`), if it has one.
     pub scheduler: Option<String>,
-    /// The congestion control that new sockets get.
+    /// The congestion control that new sockets get, as the kernel calls it.
     pub default_congestion_control: String,
+    /// Scheduling in force, by the names of the configuration; absent where there is one path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduling: Option<Scheduling>,
     /// Whether this end repairs what it sees (`[manager] recover`).
     #[serde(default)]
     pub recover: bool,
@@ -64,9 +75,32 @@ pub struct Status {
     /// if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_error: Option<String>,
-    /// Steps that could not be done and are not needed, each in a sentence.
+    /// Why no access reaches the proxy, in a sentence; absent where one does, and while nobody
+    /// asks. At the device only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_unreachable: Option<String>,
+    /// Weights of downlinks in force at the proxy, by this device's names; absent at a proxy, and
+    /// where the accesses are not registered at one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down_weights: Option<BTreeMap<String, f64>>,
+    /// Steps that could not be done and are not needed, and new connections that leave otherwise
+    /// than the system's routes say, each in a sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Connections at the same moment; only where they were asked for, and absent in older
+    /// daemons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Connections>,
+}
+
+impl Status {
+    /// Returns the engines that run, at least one.
+    pub fn engines(&self) -> Vec<Engine> {
+        match self.engines.is_empty() {
+            true => vec![self.engine],
+            false => self.engines.clone(),
+        }
+    }
 }
 
 /// How many subflows and announced addresses a connection may have.
@@ -79,7 +113,8 @@ pub struct PathLimits {
     pub add_addr_accepted: u32,
 }
 
-/// `GET /v1/connections`: every TCP and MPTCP connection of the namespace.
+/// `GET /v1/connections`: every TCP and MPTCP connection of the namespace with Multipath TCP or
+/// plain TCP, every session with Multipath QUIC.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Connections {
@@ -95,10 +130,19 @@ pub struct Connections {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Connection {
-    /// MPTCP's local token; absent for plain TCP.
+    /// MPTCP's local token, or the number of a session of Multipath QUIC: it names one
+    /// connection of this end, for as long as that lives. Absent for plain TCP.
     pub token: Option<u32>,
+    /// Engine that carries it: of plain TCP that which lists it. Absent in older daemons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(schema_with = "openapi::optional_engine"))]
+    pub engine: Option<Engine>,
     /// Whether MPTCP fell back to TCP on the wire (RFC 8684 3.7).
     pub fallback: bool,
+    /// When it did, as far as the kernel tells; absent where it did not, or where that is not
+    /// told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_at: Option<FallbackAt>,
     /// The inode of the socket that the application holds; 0 if it closed it.
     pub inode: u32,
     /// MPTCP-level facts; absent for plain TCP and where the kernel no longer
@@ -109,6 +153,21 @@ pub struct Connection {
     /// Weights that hold for it alone, by access; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<BTreeMap<String, f64>>,
+}
+
+/// Moment at which a connection fell back to TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FallbackAt {
+    /// Before the handshake: this end did not ask for MPTCP, although the program did. The kernel
+    /// leaves it out for a while after packets with it were lost (`net.mptcp.blackhole_timeout`).
+    Unasked,
+    /// In the handshake: what came back had no MPTCP. The peer does not do it, or something on
+    /// the way removes its options.
+    Handshake,
+    /// After the handshake: something on the way removed or changed MPTCP's options, or the data.
+    Transfer,
 }
 
 /// Facts that the kernel tells about an MPTCP connection as a whole.
@@ -234,8 +293,9 @@ pub struct Counters {
     pub counters: BTreeMap<String, u64>,
 }
 
-/// `PUT /v1/weights`: the shares of accesses by name, 0 or more; those not
-/// named keep theirs. Counts from the next segment on.
+/// `PUT /v1/weights`: the shares of accesses in what this end sends, by name, 0 or more; those not
+/// named keep theirs. Counts from the next segment on. `PUT /v1/weights/down` at the device: in
+/// what the proxy sends to it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]

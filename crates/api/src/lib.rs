@@ -1,8 +1,8 @@
 //! Types of what crosses a socket or a file.
 //!
 //! [`control`] is the JSON of a daemon's control API, `client` asks for it over a Unix socket,
-//! [`config`] is a daemon's configuration, and [`diagnostic`] points at the place in a file that
-//! is wrong.
+//! [`config`] is a daemon's configuration, [`registration`] what a device tells its proxy of its
+//! accesses, and [`diagnostic`] points at the place in a file that is wrong.
 //!
 //! # When changing the API
 //!
@@ -16,7 +16,7 @@
 //! 3. Programs that are built with older types cannot read a new kind of event or a new state.
 //!    A field of its own is better where it can say the same.
 //! 4. A new request needs a line in the table of [`control`], its types there, its route in
-//!    `crates/daemon/src/serve.rs`, and an entry in `control/openapi.rs`.
+//!    `crates/daemon/src/http/api.rs`, and an entry in `control/openapi.rs`.
 //! 5. `UPDATE_OPENAPI=1 cargo test -p braid-api openapi` writes `docs/openapi.json` anew. It is
 //!    checked in with the change; tests hold it against the types here and the routes there.
 //! 6. A new key of the configuration has a default: files that are right stay right.
@@ -26,11 +26,13 @@ pub mod client;
 pub mod config;
 pub mod control;
 pub mod diagnostic;
+pub mod registration;
 
 pub use control::{
-    AccessAddress, AccessChange, AccessState, AccessStatus, Acks, ApiError, Connection,
-    Connections, Counters, Engine, Event, EventKind, Events, Expected, Ignored, Lane, MptcpFacts,
-    PathLimits, Priorities, Role, SchedulerChange, Status, Subflow, SubflowEvent, Weights,
+    AccessAddress, AccessChange, AccessControl, AccessState, AccessStatus, Acks, ApiError,
+    Connection, Connections, ControlStatus, Counters, Engine, Event, EventKind, Events, Expected,
+    FallbackAt, Ignored, Lane, MptcpFacts, PathLimits, Priorities, ProbeControl, Role,
+    SchedulerChange, Scheduling, Status, Subflow, SubflowEvent, Weights,
 };
 
 /// Where a daemon serves its control API unless it is told otherwise.

@@ -7,14 +7,16 @@ use ipnet::IpNet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::control::Estimator;
 use super::manager::ADDRESSES;
 use super::text;
 use crate::diagnostic::Problem;
-use crate::{Engine, Expected, Lane, Role};
+use crate::{Expected, Lane, Role};
 
-/// Reason why only Multipath QUIC makes use of what is expected.
+/// Reason why Multipath TCP without a policy makes no use of what is expected.
 pub const KERNEL_WINDOWS: &str = "the kernel's windows begin as the kernel has it: what is \
-                                  expected is of use to engine = \"mpquic\" alone";
+                                  expected is of use to engine = \"mpquic\" alone, and to policy \
+                                  = \"capacity\" in [control]";
 
 /// Reason why the stream lane makes no use of what is expected of downlinks.
 pub const NO_LANE: &str =
@@ -31,6 +33,9 @@ pub trait Access: Serialize + DeserializeOwned {
     /// Returns the addresses that are known of it, if any are.
     fn network(&self) -> Option<IpNet>;
 
+    /// Returns the interfaces that may serve it, where this end tells accesses by interface.
+    fn interface(&self) -> Option<&Pattern>;
+
     /// Checks the values of an access called `name`.
     ///
     /// # Errors
@@ -41,9 +46,27 @@ pub trait Access: Serialize + DeserializeOwned {
 /// Setting outside of an access that its values have to go with.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    pub(super) engine: Engine,
+    /// Whether Multipath QUIC serves.
+    pub(super) quic: bool,
     /// Lane of Multipath QUIC.
     pub(super) lane: Lane,
+    /// Whether a policy goes by what accesses carry.
+    pub(super) estimates: bool,
+    /// Reason why no access can be probed by transfers.
+    pub(super) no_probes: Option<&'static str>,
+}
+
+impl Setting {
+    /// Checks that an access can be probed where its estimator asks for it.
+    fn check_estimator(&self, name: &str, estimator: Estimator) -> Result<(), Problem> {
+        match self.no_probes.filter(|_| estimator == Estimator::Probe) {
+            Some(why) => {
+                let what = format!("access \"{name}\": estimator \"probe\": {why}");
+                Err(Problem::at_key(&["access", name, "estimator"], what))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// `[access.NAME]` at the device.
@@ -70,13 +93,16 @@ pub struct DeviceAccess {
     /// Share of the traffic, above 0, where the scheduler knows weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
-    /// Rates that it is expected to carry, as text with a unit; Multipath QUIC only.
+    /// Rates that it is expected to carry, as text with a unit; with Multipath QUIC or a policy.
     #[serde(
         default,
         with = "text::rates",
         skip_serializing_if = "Expected::is_unknown"
     )]
     pub expected: Expected,
+    /// Estimator of what it carries, for policies.
+    #[serde(default)]
+    pub estimator: Estimator,
 }
 
 /// `[access.NAME]` at the proxy.
@@ -92,6 +118,9 @@ pub struct ProxyAccess {
     /// Share of the traffic, above 0, where the scheduler knows weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
+    /// Estimator of what it carries to the device, for policies: `passive` or `probe`.
+    #[serde(default)]
+    pub estimator: Estimator,
 }
 
 fn other() -> AccessKind {
@@ -109,24 +138,30 @@ impl Access for DeviceAccess {
         self.address.map(IpNet::from)
     }
 
+    fn interface(&self) -> Option<&Pattern> {
+        Some(&self.interface)
+    }
+
     fn check(&self, name: &str, setting: Setting) -> Result<(), Problem> {
         let at = |key: &str, what: &str| Problem::at_key(&["access", name, key], what);
-        let quic = setting.engine == Engine::Mpquic;
+        let quic = setting.quic;
         if self.max_addresses.is_some_and(|n| !ADDRESSES.contains(&n)) {
             let what = format!("access \"{name}\": expected 1 to 8 addresses");
             return Err(at("max_addresses", &what));
         }
         check_weight(name, self.weight)?;
         self.expected.check().map_err(|e| at("expected", &e))?;
-        if !self.expected.is_unknown() && !quic {
+        if !self.expected.is_unknown() && !quic && !setting.estimates {
             return Err(at("expected", KERNEL_WINDOWS));
+        }
+        setting.check_estimator(name, self.estimator)?;
+        if self.estimator == Estimator::Expected && self.expected.up.is_none() {
+            let what = "a device decides how it sends: the estimator \"expected\" needs \
+                        expected = { up = \"RATE\" }";
+            return Err(at("estimator", what));
         }
         if quic && self.expected.down.is_some() && setting.lane == Lane::Stream {
             return Err(at("expected", NO_LANE));
-        }
-        if quic && !self.interface.is_name() {
-            let what = "Multipath QUIC follows one interface of each access: give its whole name";
-            return Err(at("interface", what));
         }
         Ok(())
     }
@@ -141,23 +176,23 @@ impl Access for ProxyAccess {
             "a proxy knows its peer's accesses by address: give one, or a prefix",
         ),
         (
-            "unknown key `interface`, expected one of `address`, `kind`, `weight`",
+            "unknown key `interface`, expected one of `address`, `kind`, `weight`, `estimator`",
             "a proxy knows its peer's accesses by address, without interface",
         ),
         (
-            "unknown key `max_addresses`, expected one of `address`, `kind`, `weight`",
+            "unknown key `max_addresses`, expected one of `address`, `kind`, `weight`, `estimator`",
             "max_addresses is set at the device",
         ),
         (
-            "unknown key `backup`, expected one of `address`, `kind`, `weight`",
+            "unknown key `backup`, expected one of `address`, `kind`, `weight`, `estimator`",
             "backup is set at the device",
         ),
         (
-            "unknown key `priority`, expected one of `address`, `kind`, `weight`",
+            "unknown key `priority`, expected one of `address`, `kind`, `weight`, `estimator`",
             "priority is set at the device",
         ),
         (
-            "unknown key `expected`, expected one of `address`, `kind`, `weight`",
+            "unknown key `expected`, expected one of `address`, `kind`, `weight`, `estimator`",
             "what an access carries the device knows: set it there",
         ),
     ];
@@ -166,7 +201,17 @@ impl Access for ProxyAccess {
         Some(self.address)
     }
 
-    fn check(&self, name: &str, _: Setting) -> Result<(), Problem> {
+    fn interface(&self) -> Option<&Pattern> {
+        None
+    }
+
+    fn check(&self, name: &str, setting: Setting) -> Result<(), Problem> {
+        if self.estimator == Estimator::Expected {
+            let what = "what an access is expected to carry is set at the device: expected \
+                        \"passive\" or \"probe\"";
+            return Err(Problem::at_key(&["access", name, "estimator"], what));
+        }
+        setting.check_estimator(name, self.estimator)?;
         check_weight(name, self.weight)
     }
 }

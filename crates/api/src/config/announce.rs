@@ -10,13 +10,13 @@ use crate::{Engine, Role};
 const MAX: usize = 8;
 
 /// Checks that devices could connect to these addresses.
-pub(super) fn check(addresses: &[IpAddr], role: Role, engine: Engine) -> Result<(), Problem> {
+pub(super) fn check(addresses: &[IpAddr], role: Role, engines: &[Engine]) -> Result<(), Problem> {
     let of_no_host = |a: &IpAddr| a.is_unspecified() || a.is_multicast() || a.is_loopback();
     let twice = addresses.iter().collect::<BTreeSet<_>>().len() < addresses.len();
     let what = match () {
         () if addresses.is_empty() => return Ok(()),
         () if role == Role::Device => "the proxy announces addresses, a device does not",
-        () if engine != Engine::Mptcp => "only engine = \"mptcp\" announces addresses",
+        () if !engines.contains(&Engine::Mptcp) => "only the engine \"mptcp\" announces addresses",
         () if addresses.iter().any(of_no_host) => "no device can connect to that address",
         () if twice => "an address is there twice",
         () if addresses.len() > MAX => "a connection takes 8 announced addresses at most",

@@ -9,10 +9,16 @@
 mod access;
 mod announce;
 mod buffers;
+mod control;
+mod control_socket;
+mod host;
 mod manager;
 mod metrics;
 mod mpquic;
+mod overlap;
 mod probe;
+mod registration;
+mod routes;
 mod scheduler;
 #[cfg(test)]
 mod tests;
@@ -26,10 +32,15 @@ use serde::{Deserialize, Serialize};
 
 pub use access::{Access, DeviceAccess, KERNEL_WINDOWS, NO_LANE, ProxyAccess};
 pub use buffers::{Buffers, Sizes};
+pub use control::{Control, Estimator, MAX_FLOWS, Policy, Transfers, WEIGHTED};
+pub use control_socket::ControlSocket;
+pub use host::Host;
 pub use manager::{Manager, Mesh};
 pub use metrics::Metrics;
 pub use mpquic::{Forward, Mpquic};
 pub use probe::Probe;
+pub use registration::Registration;
+pub use routes::Routes;
 pub use scheduler::Scheduler;
 
 use crate::diagnostic::Problem;
@@ -40,25 +51,38 @@ use access::Setting;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config<A> {
-    /// Engine that the daemon runs; Multipath TCP by default.
-    pub engine: Engine,
+    /// Engine that the daemon runs, if it is one; absent with `engines`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
+    /// Engines that the daemon runs at the same time, the one that the status names first in
+    /// front; empty: the one of `engine`, or Multipath TCP.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub engines: Vec<Engine>,
     /// The proxy's service addresses, at most one of each family: probes are sent to and
-    /// answered at these.
-    #[serde(deserialize_with = "text::one_or_more")]
-    pub proxy: Vec<IpAddr>,
+    /// answered at these. A device takes names, too.
+    #[serde(deserialize_with = "host::one_or_more")]
+    pub proxy: Vec<Host>,
     /// Addresses that a proxy announces to devices (ADD_ADDR), up to 8.
     pub announce: Vec<IpAddr>,
     /// `[manager]`.
     pub manager: Manager,
+    /// `[routes]`.
+    pub routes: Routes,
     /// `[probe]`.
     pub probe: Probe,
+    /// `[registration]`.
+    pub registration: Registration,
     /// `[metrics]`.
     pub metrics: Metrics,
+    /// `[control_socket]`.
+    pub control_socket: ControlSocket,
     /// `[buffers]`.
     pub buffers: Buffers,
     /// `[scheduler]`; absent: the kernel's way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<Scheduler>,
+    /// `[control]`.
+    pub control: Control,
     /// `[access.NAME]`: at the device its accesses in the order of preference, at the proxy
     /// those of its peers.
     pub access: IndexMap<String, A>,
@@ -70,14 +94,19 @@ pub struct Config<A> {
 impl<A> Default for Config<A> {
     fn default() -> Self {
         Self {
-            engine: Engine::Mptcp,
+            engine: None,
+            engines: Vec::new(),
             proxy: Vec::new(),
             announce: Vec::new(),
             manager: Manager::default(),
+            routes: Routes::default(),
             probe: Probe::default(),
+            registration: Registration::default(),
             metrics: Metrics::default(),
+            control_socket: ControlSocket::default(),
             buffers: Buffers::default(),
             scheduler: None,
+            control: Control::default(),
             access: IndexMap::new(),
             mpquic: None,
         }
@@ -118,22 +147,59 @@ impl<A: Access> Config<A> {
         Ok(config)
     }
 
+    /// Returns the engines that serve, at least one.
+    pub fn engines(&self) -> Vec<Engine> {
+        match self.engines.is_empty() {
+            true => vec![self.engine.unwrap_or(Engine::Mptcp)],
+            false => self.engines.clone(),
+        }
+    }
+
     /// Checks what the types alone do not rule out, section by section.
     ///
     /// # Errors
     /// The key, what is wrong with its value, and what was expected.
     pub fn check(&self) -> Result<(), Problem> {
-        check_proxy(&self.proxy, self.engine)?;
-        announce::check(&self.announce, A::ROLE, self.engine)?;
+        self.check_engines()?;
+        let engines = &self.engines();
+        check_proxy(&self.proxy, engines, A::ROLE)?;
+        announce::check(&self.announce, A::ROLE, engines)?;
         self.manager.check()?;
         self.probe.check()?;
+        self.registration.check(A::ROLE)?;
         self.metrics.check()?;
+        self.control_socket.check()?;
         self.buffers.check()?;
+        self.control
+            .check(A::ROLE, engines, self.scheduler.as_ref())?;
         self.check_accesses()?;
         self.check_mpquic()?;
         match &self.scheduler {
-            Some(scheduler) => scheduler.check(self.engine),
+            Some(scheduler) => scheduler.check(engines),
             None => Ok(()),
+        }
+    }
+
+    fn check_engines(&self) -> Result<(), Problem> {
+        let at = |what: &str| Err(Problem::at_key(&["engines"], what));
+        if self.engines.is_empty() {
+            return Ok(());
+        }
+        if self.engine.is_some() {
+            return at("`engine` and `engines` say the same: keep one of them");
+        }
+        for (i, engine) in self.engines.iter().enumerate() {
+            let word = engine.as_str();
+            if self.engines[..i].contains(engine) {
+                return at(&format!("\"{word}\" is there twice"));
+            }
+        }
+        match self.engines.len() > 1 && self.engines.contains(&Engine::Tcp) {
+            true => at(
+                "\"tcp\" observes one access and runs alone: expected \"mptcp\" and \"mpquic\", or \
+                 engine = \"tcp\"",
+            ),
+            false => Ok(()),
         }
     }
 
@@ -143,8 +209,10 @@ impl<A: Access> Config<A> {
             return Err(Problem::at_key(&[], what));
         }
         let setting = Setting {
-            engine: self.engine,
+            quic: self.engines().contains(&Engine::Mpquic),
             lane: self.mpquic.as_ref().map(|m| m.lane).unwrap_or_default(),
+            estimates: self.control.policy.decides(),
+            no_probes: self.no_probes(),
         };
         for (i, (name, a)) in self.access.iter().enumerate() {
             access::check_name(name)?;
@@ -156,31 +224,73 @@ impl<A: Access> Config<A> {
                 return Err(Problem::at_key(&["access", name, "address"], what));
             }
         }
-        Ok(())
+        self.check_interfaces()
+    }
+
+    /// Checks that each access can have an interface. Other engines than Multipath TCP tell
+    /// accesses of one interface by their addresses, where both have one.
+    fn check_interfaces(&self) -> Result<(), Problem> {
+        let by_address = !self.engines().contains(&Engine::Mptcp);
+        let all = self.access.iter();
+        let all = all.filter(|(_, a)| !by_address || a.network().is_none());
+        let all = all.filter_map(|(name, a)| Some((name.as_str(), a.interface()?)));
+        let Some((first, second)) = overlap::covered(all) else {
+            return Ok(());
+        };
+        let what = format!(
+            "access \"{second}\" never has an interface: \"{first}\" stands before it and has \
+             every one that is called so; give each an interface of its own, or put \"{second}\" \
+             first"
+        );
+        Err(Problem::at_key(&["access", second, "interface"], what))
+    }
+
+    /// Returns why no access can be probed by transfers; `None` where it can.
+    fn no_probes(&self) -> Option<&'static str> {
+        match (&self.engines()[..], A::ROLE) {
+            ([Engine::Tcp], _) => Some("engine = \"tcp\" has no weights to go by it"),
+            _ if !self.probe.enabled => Some("it needs enabled = true in [probe]"),
+            _ if self.proxy.is_empty() => Some("it needs the proxy's address: proxy = \"ADDRESS\""),
+            (_, Role::Proxy) if !self.control.probe.serve => {
+                Some("the proxy serves the transfers: it needs serve = true in [control.probe]")
+            }
+            _ => None,
+        }
     }
 
     fn check_mpquic(&self) -> Result<(), Problem> {
-        match (self.engine, &self.mpquic) {
-            (Engine::Mpquic, Some(section)) => section.check(A::ROLE),
-            (Engine::Mpquic, None) => Mpquic::default().check(A::ROLE),
-            (_, Some(_)) => {
-                let what = "only engine = \"mpquic\" has [mpquic]";
+        let runs = self.engines().contains(&Engine::Mpquic);
+        match (runs, &self.mpquic) {
+            (true, Some(section)) => section.check(A::ROLE),
+            (true, None) => Mpquic::default().check(A::ROLE),
+            (false, Some(_)) => {
+                let what =
+                    "only engine = \"mpquic\" has [mpquic], or engines = [\"mptcp\", \"mpquic\"]";
                 Err(Problem::at_key(&["mpquic"], what))
             }
-            (_, None) => Ok(()),
+            (false, None) => Ok(()),
         }
     }
 }
 
-fn check_proxy(proxy: &[IpAddr], engine: Engine) -> Result<(), Problem> {
-    let of = |v4: bool| proxy.iter().filter(|a| a.is_ipv4() == v4).count();
-    if of(true) > 1 || of(false) > 1 {
-        let what = "the proxy has at most one address of each family";
-        return Err(Problem::at_key(&["proxy"], what));
+fn check_proxy(proxy: &[Host], engines: &[Engine], role: Role) -> Result<(), Problem> {
+    let wrong = |what: &str| Err(Problem::at_key(&["proxy"], what));
+    let addresses: Vec<IpAddr> = proxy.iter().filter_map(Host::address).collect();
+    let of_no_host = |a: &&IpAddr| a.is_multicast() || a.is_unspecified() && role == Role::Device;
+    if let Some(address) = addresses.iter().find(of_no_host) {
+        return wrong(&format!(
+            "{address} is no host's address: expected the proxy's"
+        ));
     }
-    if engine == Engine::Mpquic && proxy.is_empty() {
-        let what = "Multipath QUIC needs the proxy's address: proxy = \"ADDRESS\"";
-        return Err(Problem::at_key(&["proxy"], what));
+    let of = |v4: bool| addresses.iter().filter(|a| a.is_ipv4() == v4).count();
+    if of(true) > 1 || of(false) > 1 {
+        return wrong("the proxy has at most one address of each family");
+    }
+    if role == Role::Proxy && addresses.len() < proxy.len() {
+        return wrong("a proxy answers at an address of its host: expected that, not a name");
+    }
+    if engines.contains(&Engine::Mpquic) && proxy.is_empty() {
+        return wrong("Multipath QUIC needs the proxy's address: proxy = \"ADDRESS\"");
     }
     Ok(())
 }

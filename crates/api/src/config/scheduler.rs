@@ -51,11 +51,11 @@ impl Scheduler {
         !of_others || self.change() != SchedulerChange::default()
     }
 
-    pub(super) fn check(&self, engine: Engine) -> Result<(), Problem> {
-        if self.cc.is_none() || engine == Engine::Mptcp {
+    pub(super) fn check(&self, engines: &[Engine]) -> Result<(), Problem> {
+        if self.cc.is_none() || engines.contains(&Engine::Mptcp) {
             return Ok(());
         }
-        let what = "only engine = \"mptcp\" has this; that of Multipath QUIC is [mpquic] cc";
+        let what = "only the engine \"mptcp\" has this; that of Multipath QUIC is [mpquic] cc";
         Err(Problem::at_key(&["scheduler", "cc"], what))
     }
 }

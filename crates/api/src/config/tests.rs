@@ -36,8 +36,8 @@ fn proxy(text: &str) -> Result<Config<ProxyAccess>, String> {
 fn reads_both_forms() {
     let c = device(DEVICE).unwrap();
     assert_eq!(
-        (c.engine, c.proxy.len(), c.access.len()),
-        (Engine::Mptcp, 2, 2)
+        (c.engines(), c.proxy.len(), c.access.len()),
+        (vec![Engine::Mptcp], 2, 2)
     );
     // The order of the file is the order of preference.
     let (name, nr) = c.access.first().unwrap();
@@ -49,9 +49,21 @@ fn reads_both_forms() {
         "access": {"z": {"address": "10.77.1.0/24"}, "a": {"address": "10.77.2.2"}}}"#;
     let c: Config<ProxyAccess> = parse(json, Format::Json).unwrap();
     let (name, z) = c.access.first().unwrap();
-    assert_eq!((c.engine, name.as_str()), (Engine::Tcp, "z"));
+    assert_eq!((c.engines(), name.as_str()), (vec![Engine::Tcp], "z"));
     assert_eq!(z.address.prefix_len(), 24);
     assert!(!c.manager.recover && c.manager.mesh == Mesh::Pairs);
+}
+
+#[test]
+fn tcp_probes_are_found_by_their_earlier_name_too() {
+    let tcp = |probe: &str| {
+        let text = format!("[probe]\n{probe}\n[access.nr]\ninterface = \"d1\"\n");
+        device(&text).map(|c| c.probe.tcp)
+    };
+    assert_eq!(tcp(""), Ok(true));
+    assert_eq!(tcp("tcp = false"), Ok(false));
+    assert_eq!(tcp("knock = false"), Ok(false));
+    assert!(tcp("tcp = false\nknock = true").is_err());
 }
 
 #[test]
@@ -101,6 +113,129 @@ fn errors_name_the_place() {
     );
     assert!(proxy("").is_ok());
     assert!(device("").unwrap_err().contains("at least one access"));
+}
+
+#[test]
+fn each_access_can_have_an_interface() {
+    const TWO: &str = "[access.nr]\ninterface = \"w0\"\n[access.wifi]\ninterface = \"w0\"\n";
+    let e = device(TWO).unwrap_err();
+    assert!(e.starts_with("f:4:1: access \"wifi\" never has"), "{e}");
+    let e = device(&TWO.replacen("w0", "*", 1)).unwrap_err();
+    assert!(
+        e.starts_with("f:4:1: ") && e.contains("\"nr\" stands before"),
+        "{e}"
+    );
+    // The other way round something is left for the second.
+    let e = device(&TWO.replace(
+        "\"w0\"\n[access.wifi]\ninterface = \"w0\"",
+        "\"w0\"\n[access.wifi]\ninterface = \"*\"",
+    ));
+    assert!(e.is_ok(), "{e:?}");
+    // Other engines tell them by address.
+    let pinned = "engine = \"tcp\"\n[access.a]\ninterface = \"w0\"\naddress = \"10.0.0.1\"\n\
+                  [access.b]\ninterface = \"w0\"\naddress = \"10.0.0.2\"";
+    assert!(device(pinned).is_ok());
+    let e = device(&pinned.replacen("tcp", "mptcp", 1)).unwrap_err();
+    assert!(e.starts_with("f:6:1: "), "{e}");
+}
+
+#[test]
+fn probes_at_rest_are_within_an_hour() {
+    let with = |s: &str| proxy(&format!("[probe]\nidle_interval = {s}"));
+    assert_eq!(with("3600").unwrap().probe.idle_interval, 3600);
+    assert_eq!(proxy("").unwrap().probe.idle_interval, 1);
+    for bad in ["0", "3601"] {
+        let e = with(bad).unwrap_err();
+        assert!(e.starts_with("f:2:1: ") && e.contains("1 to 3600"), "{e}");
+    }
+}
+
+#[test]
+fn a_group_may_read() {
+    let with = |group: &str| proxy(&format!("[control_socket]\ngroup = \"{group}\""));
+    let c = with("braid").unwrap();
+    assert_eq!(c.control_socket.group.as_deref(), Some("braid"));
+    let long = "a".repeat(33);
+    for bad in ["", "a b", "a/b", &*long] {
+        let e = with(bad).unwrap_err();
+        assert!(
+            e.starts_with("f:2:1: ") && e.contains("name of a group"),
+            "{bad}: {e}"
+        );
+    }
+}
+
+#[test]
+fn the_proxy_is_a_host() {
+    for (proxy_address, refused) in [
+        ("\"0.0.0.0\"", true),
+        ("\"::\"", true),
+        ("\"224.0.0.1\"", true),
+        ("[\"192.0.2.1\", \"ff02::1\"]", true),
+        ("\"192.0.2.1\"", false),
+    ] {
+        let text = format!("proxy = {proxy_address}\n[access.nr]\ninterface = \"w0\"");
+        match device(&text) {
+            Ok(_) => assert!(!refused, "{text}"),
+            Err(e) => assert!(refused && e.starts_with("f:1:1: "), "{text}: {e}"),
+        }
+    }
+    let named = device(&DEVICE.replacen("\"10.77.0.1\"", "\"proxy.example.org\"", 1)).unwrap();
+    assert_eq!(named.proxy[0], Host::Name("proxy.example.org".into()));
+    let e = device(&DEVICE.replacen("\"10.77.0.1\"", "\"10.77.0\"", 1)).unwrap_err();
+    assert!(
+        e.starts_with("f:1:9: ") && e.contains("no name of a host"),
+        "{e}"
+    );
+    let e = proxy("proxy = \"proxy.example.org\"").unwrap_err();
+    assert!(e.starts_with("f:1:1: ") && e.contains("not a name"), "{e}");
+    // A proxy may serve at every address of its host.
+    assert!(proxy("proxy = \"0.0.0.0\"").is_ok());
+}
+
+#[test]
+fn engines_serve_together_where_they_can() {
+    const BOTH: &str = "engines = [\"mptcp\", \"mpquic\"]\nproxy = \"10.77.0.1\"\n[scheduler]\n\
+                        cc = \"lia\"\n[access.nr]\ninterface = \"d1\"\n\
+                        expected = { up = \"5 Mbit/s\" }\n[mpquic]\npins = [\"sha256/x\"]\n";
+    let c = device(BOTH).unwrap();
+    assert_eq!(c.engines(), [Engine::Mptcp, Engine::Mpquic]);
+    let with = |engines: &str| device(&BOTH.replacen("[\"mptcp\", \"mpquic\"]", engines, 1));
+    let one = with("[\"mpquic\"]").unwrap_err();
+    assert!(
+        one.starts_with("f:4:1: ") && one.contains("\"mptcp\""),
+        "{one}"
+    );
+    for (engines, place, word) in [
+        (
+            "[\"mpquic\", \"mpquic\"]",
+            "1:1: ",
+            "\"mpquic\" is there twice",
+        ),
+        ("[\"mptcp\", \"tcp\"]", "1:1: ", "runs alone"),
+        ("[\"mptcp\", \"mpqiuc\"]", "1:", "did you mean `mpquic`?"),
+        ("[\"mptcp\"]", "7:1: ", "the kernel's windows"),
+        (
+            "[\"mptcp\", \"mpquic\"]\nengine = \"mptcp\"",
+            "1:1: ",
+            "keep one",
+        ),
+    ] {
+        let e = with(engines).unwrap_err();
+        assert!(
+            e.starts_with(&format!("f:{place}")) && e.contains(word),
+            "{engines}: {e}"
+        );
+    }
+    // What either needs is needed.
+    let e = device(&BOTH.replace("proxy = \"10.77.0.1\"\n", "")).unwrap_err();
+    assert!(e.contains("proxy's address"), "{e}");
+    assert!(device(&BOTH.replace("\"d1\"", "\"d*\"")).is_ok());
+    let e = device(&BOTH.replace(
+        "[scheduler]",
+        "[control]\npolicy = \"capacity\"\n[scheduler]\nname = \"rr\"",
+    ));
+    assert!(e.unwrap_err().contains("\"wrr\""));
 }
 
 #[test]
@@ -157,9 +292,9 @@ fn what_multipath_quic_lacks_is_refused() {
     const QUIC: &str = "engine = \"mpquic\"\nproxy = \"10.77.0.1\"\n[access.nr]\n\
                         interface = \"d1\"\n[mpquic]\npins = [\"sha256/x\"]\n";
     assert!(device(QUIC).is_ok());
+    assert!(device(&QUIC.replace("\"d1\"", "\"d*\"")).is_ok());
     for (from, to, place, word) in [
         ("proxy = \"10.77.0.1\"", "", "1:1: ", "proxy's address"),
-        ("\"d1\"", "\"d*\"", "4:1: ", "its whole name"),
         ("pins = [\"sha256/x\"]", "", "5:2: ", "whom to trust"),
         (
             "pins = [\"sha256/x\"]",
@@ -244,9 +379,10 @@ fn the_file_of_a_proxy_is_read_as_it_was_written() {
         address: address.parse().unwrap(),
         kind: AccessKind::Nr,
         weight,
+        estimator: Estimator::default(),
     };
     let config = Config {
-        engine: Engine::Mpquic,
+        engine: Some(Engine::Mpquic),
         proxy: vec!["10.0.0.1".parse().unwrap()],
         access: IndexMap::from([
             ("z".to_owned(), of("10.77.0.0/16", Some(2.5))),
@@ -294,6 +430,7 @@ fn access() -> impl Strategy<Value = DeviceAccess> {
                     priority,
                     weight,
                     expected: crate::Expected { down, up },
+                    estimator: Estimator::default(),
                 }
             },
         )
@@ -306,7 +443,7 @@ proptest! {
         rmem in some([[1, 2, 3]]), full in any::<bool>(),
     ) {
         let config = Config {
-            engine: Engine::Mpquic,
+            engine: Some(Engine::Mpquic),
             proxy: vec!["10.0.0.1".parse().unwrap(), "fd77::1".parse().unwrap()],
             manager: Manager {
                 mesh: if full { Mesh::Full } else { Mesh::Pairs },
@@ -348,4 +485,148 @@ proptest! {
         text.replace_range(at..(at + 2).min(text.len()), &with);
         let _ = device(&text);
     }
+}
+
+#[test]
+fn a_policy_is_checked_against_engine_and_scheduler() {
+    const ACCESS: &str = "[access.nr]\ninterface = \"d1\"\n";
+    let with = |control: &str| device(&format!("[control]\n{control}\n{ACCESS}"));
+    let c = with("policy = \"capacity\"\nhysteresis_percent = 20\nstep = \"1 Mbit/s\"").unwrap();
+    assert_eq!(c.control.policy, Policy::Capacity);
+    assert_eq!(c.control.step, braid_core::Rate::from_mbps(1.0));
+    assert_eq!(device(ACCESS).unwrap().control, Control::default());
+    // What the parts of core have by themselves.
+    let settings = braid_core::control::CapacitySettings::default();
+    assert_eq!(Control::default().step, settings.step);
+    for (control, place, word) in [
+        ("polcy = \"static\"", "2:1: ", "did you mean `policy`?"),
+        ("policy = \"capacty\"", "2:10: ", "did you mean `capacity`?"),
+        ("hysteresis_percent = 101", "2:1: ", "0 to 100"),
+        ("step = \"10\"", "2:8: ", "a unit after"),
+        ("step = \"1 bit/s\"", "2:1: ", "1 kbit/s"),
+        ("journal_bytes = 1000", "2:1: ", "65536"),
+        (
+            "policy = \"capacity\"\n[scheduler]\nname = \"default\"",
+            "4:1: ",
+            "name = \"wrr\"",
+        ),
+    ] {
+        let e = with(control).unwrap_err();
+        assert!(
+            e.starts_with(&format!("f:{place}")) && e.contains(word),
+            "{control}: {e}"
+        );
+    }
+    // At the top, where a key of the file stands before the section.
+    let e = device(&format!(
+        "engine = \"tcp\"\n[control]\npolicy = \"capacity\"\n{ACCESS}"
+    ));
+    let e = e.unwrap_err();
+    assert!(e.starts_with("f:3:1: ") && e.contains("mptcp"), "{e}");
+    assert!(with("policy = \"capacity\"\n[scheduler]\ncc = \"lia\"").is_ok());
+}
+
+#[test]
+fn estimators_have_what_they_need() {
+    let with = |policy: &str, access: &str| {
+        device(&format!(
+            "[control]\npolicy = \"{policy}\"\n[access.nr]\ninterface = \"d1\"\n{access}"
+        ))
+    };
+    let c = with(
+        "capacity",
+        "estimator = \"expected\"\nexpected = { up = \"20 Mbit/s\" }",
+    );
+    assert_eq!(c.unwrap().access["nr"].estimator.names(), ["expected"]);
+    let e = with("capacity", "estimator = \"expected\"").unwrap_err();
+    assert!(e.starts_with("f:5:1: ") && e.contains("needs"), "{e}");
+    let e = with("capacity", "estimator = \"pasive\"").unwrap_err();
+    assert!(
+        e.starts_with("f:5:13: ") && e.contains("did you mean `passive`?"),
+        "{e}"
+    );
+    let e = with("static", "expected = { up = \"20 Mbit/s\" }").unwrap_err();
+    assert!(e.contains(KERNEL_WINDOWS), "{e}");
+    // Each name is one that core knows.
+    let known: Vec<&str> = braid_core::estimate::ESTIMATORS
+        .iter()
+        .map(|(n, _)| *n)
+        .collect();
+    for estimator in Estimator::ALL {
+        assert!(estimator.names().iter().all(|n| known.contains(n)));
+    }
+    for policy in [Policy::Static, Policy::Capacity] {
+        assert!(braid_core::policy::names().any(|n| n == policy.as_str()));
+    }
+}
+
+#[test]
+fn transfers_are_bounded_and_have_what_they_need() {
+    let with = |probe: &str| {
+        device(&format!(
+            "proxy = \"10.77.0.1\"\n[control.probe]\n{probe}\n[access.nr]\ninterface = \"d1\"\n\
+             estimator = \"probe\""
+        ))
+    };
+    let c = with("duration = \"5 s\"\ninterval = \"10s\"\nday_bytes = 500_000_000").unwrap();
+    let probe = &c.control.probe;
+    assert_eq!(
+        (probe.duration.as_secs(), probe.interval.as_secs()),
+        (5, 10)
+    );
+    assert_eq!((probe.day_bytes, probe.flows), (500_000_000, 10));
+    assert!(!probe.serve, "a proxy serves nobody unless it is told to");
+    for (probe, place, word) in [
+        ("flows = 0", "3:1: ", "1 to 32"),
+        ("flows = 33", "3:1: ", "1 to 32"),
+        ("duration = \"100 ms\"", "3:1: ", "200 ms"),
+        ("duration = \"1\"", "3:12: ", "a unit"),
+        ("interval = \"2 s\"", "3:1: ", "the duration and 3 s"),
+        ("rest = \"25 h\"", "3:1: ", "24 h"),
+        ("at_once = 0", "3:1: ", "1 to 16"),
+        ("at_once = 17", "3:1: ", "1 to 16"),
+        ("month_bytes = 999999", "3:1: ", "1000000"),
+        ("serve = true", "3:1: ", "by the proxy"),
+        ("flow = 3", "3:1: ", "did you mean `flows`?"),
+    ] {
+        let e = with(probe).unwrap_err();
+        assert!(
+            e.starts_with(&format!("f:{place}")) && e.contains(word),
+            "{probe}: {e}"
+        );
+    }
+    let access = "[access.nr]\ninterface = \"d1\"\nestimator = \"probe\"";
+    let e = device(access).unwrap_err();
+    assert!(e.starts_with("f:3:1: ") && e.contains("proxy ="), "{e}");
+    let e = device(&format!(
+        "proxy = \"10.77.0.1\"\n[probe]\nenabled = false\n{access}"
+    ));
+    let e = e.unwrap_err();
+    assert!(e.starts_with("f:6:1: ") && e.contains("[probe]"), "{e}");
+    let e = device(&format!(
+        "engine = \"tcp\"\nproxy = \"10.77.0.1\"\n{access}"
+    ));
+    assert!(e.unwrap_err().contains("no weights"));
+    let at_proxy = |serve, estimator: &str| {
+        proxy(&format!(
+            "proxy = \"10.77.0.1\"\n[control.probe]\nserve = {serve}\n[access.nr]\naddress = \
+             \"10.77.1.2\"\nestimator = \"{estimator}\""
+        ))
+    };
+    assert_eq!(
+        at_proxy(true, "probe").unwrap().access["nr"].estimator,
+        Estimator::Probe
+    );
+    let e = at_proxy(false, "probe").unwrap_err();
+    assert!(
+        e.starts_with("f:6:1: ") && e.contains("serve = true"),
+        "{e}"
+    );
+    let e = at_proxy(true, "expected").unwrap_err();
+    assert!(
+        e.starts_with("f:6:1: ") && e.contains("at the device"),
+        "{e}"
+    );
+    let e = at_proxy(true, "prob").unwrap_err();
+    assert!(e.contains("did you mean `probe`?"), "{e}");
 }

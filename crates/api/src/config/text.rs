@@ -3,21 +3,6 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use serde::{Deserialize, Deserializer};
-
-/// Reads one address, or a list of them.
-pub(super) fn one_or_more<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<IpAddr>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "an address, or a list of them")]
-    enum OneOrMore {
-        One(IpAddr),
-        More(Vec<IpAddr>),
-    }
-    Ok(match OneOrMore::deserialize(d)? {
-        OneOrMore::One(address) => vec![address],
-        OneOrMore::More(all) => all,
-    })
-}
 
 /// Reads an address, or a prefix.
 fn parse_network(s: &str) -> Result<IpNet, String> {
@@ -79,6 +64,38 @@ pub(super) mod host {
             return Err(D::Error::custom(format!("\"{text}\": {what}")));
         }
         Ok(Some(network.addr()))
+    }
+}
+
+/// One rate with its unit.
+pub(super) mod rate {
+    use braid_core::Rate;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(rate: &Rate, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(rate)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Rate, D::Error> {
+        String::deserialize(d)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// One duration with its unit.
+pub(super) mod duration {
+    use std::time::Duration;
+
+    use braid_core::units;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(&units::format_duration(*d))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
+        units::parse_duration(&String::deserialize(d)?).map_err(D::Error::custom)
     }
 }
 

@@ -16,13 +16,15 @@ const UPDATE: &str = "UPDATE_OPENAPI=1 cargo test -p braid-api openapi";
 
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
+/// A query of a request: name, description and schema.
+type Query = (&'static str, &'static str, fn() -> Value);
+
 /// One request of the API.
 struct Request {
     method: &'static str,
     path: &'static str,
     summary: &'static str,
-    /// Its query: name and description of a number.
-    query: Option<(&'static str, &'static str)>,
+    query: Option<Query>,
     body: Option<Make>,
     answer: Make,
 }
@@ -51,11 +53,18 @@ const fn put(path: &'static str, summary: &'static str, body: Make, answer: Make
 }
 
 const REQUESTS: &[Request] = &[
-    get(
-        "/v1/status",
-        "What this end is and has set up",
-        of::<Status>,
-    ),
+    Request {
+        query: Some((
+            "connections",
+            "Whether the connections at the same moment are told as well",
+            || json!({ "type": "boolean" }),
+        )),
+        ..get(
+            "/v1/status",
+            "What this end is and has set up",
+            of::<Status>,
+        )
+    },
     get(
         "/v1/connections",
         "Connections of the namespace",
@@ -63,9 +72,18 @@ const REQUESTS: &[Request] = &[
     ),
     get("/v1/counters", "Counters of the namespace", of::<Counters>),
     Request {
-        query: Some(("after", "Only events that are newer than this number")),
+        query: Some((
+            "after",
+            "Only events that are newer than this number",
+            || json!({ "type": "integer", "format": "uint64", "minimum": 0 }),
+        )),
         ..get("/v1/events", "Events of paths and links", of::<Events>)
     },
+    get(
+        "/v1/control",
+        "Policy of this end: its estimates, the weights that it has decided, and why",
+        of::<ControlStatus>,
+    ),
     put(
         "/v1/accesses/{name}",
         "Changes an access",
@@ -87,6 +105,12 @@ const REQUESTS: &[Request] = &[
     put(
         "/v1/weights",
         "Changes the shares of the accesses; answers with what holds now",
+        of::<Weights>,
+        of::<Weights>,
+    ),
+    put(
+        "/v1/weights/down",
+        "At the device: has the proxy change the shares of downlinks; answers with what holds now",
         of::<Weights>,
         of::<Weights>,
     ),
@@ -115,9 +139,8 @@ impl Request {
         let in_path = self.path.split(['{', '}']).skip(1).step_by(2).map(|name| {
             json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
         });
-        let in_query = self.query.iter().map(|(name, description)| {
-            let schema = json!({ "type": "integer", "format": "uint64", "minimum": 0 });
-            json!({ "name": name, "in": "query", "description": description, "schema": schema })
+        let in_query = self.query.iter().map(|(name, description, schema)| {
+            json!({ "name": name, "in": "query", "description": description, "schema": schema() })
         });
         in_path.chain(in_query).collect()
     }
@@ -196,6 +219,16 @@ pub(super) fn role(_: &mut SchemaGenerator) -> Schema {
 
 pub(super) fn engine(_: &mut SchemaGenerator) -> Schema {
     words(&braid_core::Engine::ALL.map(braid_core::Engine::as_str))
+}
+
+pub(super) fn engines(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": engine(generator) })
+}
+
+pub(super) fn optional_engine(_: &mut SchemaGenerator) -> Schema {
+    let words = braid_core::Engine::ALL.map(|e| Some(e.as_str()));
+    let words: Vec<_> = words.into_iter().chain([None]).collect();
+    json_schema!({ "type": ["string", "null"], "enum": words })
 }
 
 pub(super) fn wrr_mode(_: &mut SchemaGenerator) -> Schema {

@@ -29,6 +29,23 @@ pub struct SchedulerChange {
     pub penalise: Option<bool>,
 }
 
+/// Scheduling that is in force at an end, in the words of its configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Scheduling {
+    /// Packet scheduler that acts: the kernel's, one that eBPF brings, or Multipath QUIC's.
+    pub name: String,
+    /// How it treats full windows; absent where it is no round robin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(schema_with = "super::openapi::wrr_mode"))]
+    pub wrr_mode: Option<WrrMode>,
+    /// Whether it goes by the weights of the accesses.
+    pub weights_act: bool,
+    /// Congestion control of connections that begin; absent where weights take its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion_control: Option<String>,
+}
+
 /// Where acknowledgements of Multipath QUIC's datagram lane leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
