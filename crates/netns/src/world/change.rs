@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use braid_mptcp::manage::view::{FIRST_TABLE, RULE_PRIORITY};
+use braid_access::view::{FIRST_TABLE, RULE_PRIORITY};
 use futures_util::TryStreamExt;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage, CacheInfo};
 use rtnetlink::packet_route::link::LinkAttribute;

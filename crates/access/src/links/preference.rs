@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use crate::Address;
+use super::Address;
 
 /// Where packets are to go, and by which route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

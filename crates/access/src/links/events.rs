@@ -2,17 +2,14 @@
 //! multicast groups). Events say that something has changed, not what: who receives one reads
 //! the state anew, and so cannot be misled by what was lost.
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ipnet::IpNet;
-use netlink_packet_core::NetlinkBuffer;
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
-use tokio::io::unix::AsyncFd;
+use netlink_sys::protocols::NETLINK_ROUTE;
 
-use crate::{Error, Result, ready};
+use crate::Result;
+use crate::multicast::{Multicast, Waiting};
 
 // `enum rtnetlink_groups` of linux/rtnetlink.h.
 const LINK: u32 = 1;
@@ -68,19 +65,10 @@ impl Hosts {
     }
 }
 
-pub(crate) struct Inner(Socket);
-
-impl AsRawFd for Inner {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
 /// A subscription to the changes of one network namespace: that of the thread
 /// that opens it.
 pub struct RouteEvents {
-    socket: AsyncFd<Inner>,
-    buffer: Vec<u8>,
+    socket: Waiting,
     hosts: Hosts,
 }
 
@@ -105,20 +93,9 @@ impl RouteEvents {
     /// # Errors
     /// The kernel's refusal.
     pub fn with_buffer(bytes: usize) -> Result<Self> {
-        let attempted = "subscribe to changes of interfaces, addresses and routes";
-        let open = || -> io::Result<AsyncFd<Inner>> {
-            let mut socket = Socket::new(NETLINK_ROUTE)?;
-            socket.bind(&SocketAddr::new(0, 0))?;
-            socket.set_rx_buf_sz(i32::try_from(bytes).unwrap_or(i32::MAX))?;
-            for group in GROUPS {
-                socket.add_membership(group)?;
-            }
-            socket.set_non_blocking(true)?;
-            ready::wait_for(Inner(socket))
-        };
+        let what = "changes of interfaces, addresses and routes";
         Ok(Self {
-            socket: open().map_err(|e| Error::new(attempted, e))?,
-            buffer: Vec::with_capacity(64 * 1024),
+            socket: Multicast::join(NETLINK_ROUTE, &GROUPS, Some(bytes), what)?.waiting()?,
             hosts: Hosts::default(),
         })
     }
@@ -134,49 +111,23 @@ impl RouteEvents {
     /// The socket failed.
     pub async fn next(&mut self) -> Result<Heard> {
         loop {
-            let mut ready = self
-                .socket
-                .readable()
-                .await
-                .map_err(|e| Error::new("wait for changes of interfaces", e))?;
-            let mut heard = None;
-            loop {
-                self.buffer.clear();
-                match ready.get_inner().0.recv(&mut self.buffer, 0) {
-                    Ok(_) if matters(&self.buffer, &self.hosts) => {
-                        heard = heard.or(Some(Heard::Change))
-                    }
-                    Ok(_) => {}
-                    Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => heard = Some(Heard::Lost),
-                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                        ready.clear_ready();
-                        break;
-                    }
-                    Err(e) => return Err(Error::new("read changes of interfaces", e)),
-                }
-            }
-            if let Some(heard) = heard {
-                return Ok(heard);
+            let (hosts, mut changed) = (&self.hosts, false);
+            let mut each = |kind: u16, message: &[u8]| changed |= matters(kind, message, hosts);
+            let lost = self.socket.drain(&mut each).await?;
+            match (lost, changed) {
+                (true, _) => return Ok(Heard::Lost),
+                (false, true) => return Ok(Heard::Change),
+                (false, false) => {}
             }
         }
     }
 }
 
-/// Whether a datagram tells of more than routes to single networks, of which a
+/// Whether a message tells of more than a route to a single network, of which a
 /// router may have many that come and go; those to one of `hosts` matter.
-fn matters(datagram: &[u8], hosts: &Hosts) -> bool {
-    let mut rest = datagram;
-    while let Ok(message) = NetlinkBuffer::new_checked(rest) {
-        let single = ROUTES.contains(&message.message_type())
-            && destination(message.payload()).is_some_and(|to| !hosts.any_in(to));
-        if !single {
-            return true;
-        }
-        let taken = (message.length() as usize).next_multiple_of(4);
-        rest = rest.get(taken..).unwrap_or_default();
-    }
-    false
+fn matters(kind: u16, message: &[u8], hosts: &Hosts) -> bool {
+    let single = || destination(message).is_some_and(|to| !hosts.any_in(to));
+    !(ROUTES.contains(&kind) && single())
 }
 
 /// The network that a route leads to; none for a default route, or what cannot be read.
@@ -199,8 +150,18 @@ fn destination(message: &[u8]) -> Option<IpNet> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::multicast::messages;
     use netlink_packet_core::{Emitable, NetlinkHeader};
     use proptest::prelude::*;
+
+    /// Checks whether any message of a datagram matters.
+    fn matters(datagram: &[u8], hosts: &Hosts) -> bool {
+        let mut any = false;
+        messages(datagram, &mut |kind, m| {
+            any |= super::matters(kind, m, hosts)
+        });
+        any
+    }
 
     fn message(kind: u16, payload: &[u8]) -> Vec<u8> {
         let mut header = NetlinkHeader::default();

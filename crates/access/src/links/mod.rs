@@ -1,4 +1,8 @@
-//! Interfaces and their addresses, as they are.
+//! Interfaces of this machine and their addresses: those that there are now ([`Links`]), and
+//! that something has changed ([`RouteEvents`]).
+
+pub mod events;
+pub mod preference;
 
 use std::net::IpAddr;
 
@@ -11,6 +15,7 @@ use rtnetlink::packet_route::address::{
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
 
 use crate::{Error, Result};
+pub use events::{Heard, Hosts, RouteEvents};
 
 /// An interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
