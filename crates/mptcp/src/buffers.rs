@@ -110,7 +110,7 @@ pub fn raised(now: &str, wanted: Sizes) -> Option<String> {
 /// has grown to, and nothing widens it later: once the last of the first subflows has
 /// been replaced, the window of the connection is that of a new one. Those that join
 /// a connection again are therefore opened under this, as wide as is
-/// [needed](crate::manage::demand) and no wider: what a sender may have under way is
+/// [needed](crate::repair::receive_window) and no wider: what a sender may have under way is
 /// sent again when an access is lost, and the application waits for it.
 #[derive(Debug)]
 pub struct Wide {
@@ -136,7 +136,7 @@ impl Drop for Wide {
         if let Some(before) = &self.before
             && let Err(e) = support::set_sysctl(RECEIVE, before)
         {
-            eprintln!("braid: {e}");
+            tracing::warn!("{e}");
         }
     }
 }

@@ -6,10 +6,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use braid_access::multicast::{Multicast, Read, Waiting};
+
 use crate::error::{Error, Result};
 use crate::nl::attr::{self, Attrs};
 use crate::nl::genl::MptcpChannel;
-use crate::nl::multicast::{Multicast, Read, Waiting};
 
 const GROUP: &str = "mptcp_pm_events";
 
@@ -184,7 +185,7 @@ impl EventSocket {
         })?;
         let protocol = netlink_sys::protocols::NETLINK_GENERIC;
         let what = "the kernel's MPTCP events";
-        Ok(Self(Multicast::join(protocol, &[group], what)?))
+        Ok(Self(Multicast::join(protocol, &[group], None, what)?))
     }
 
     /// Takes what has arrived, without waiting.
@@ -193,7 +194,7 @@ impl EventSocket {
     /// The socket failed.
     pub fn read(&mut self) -> Result<Batch> {
         let mut events = Vec::new();
-        let read = self.0.read(&mut |m| events.extend(Event::parse(m)))?;
+        let read = self.0.read(&mut |_, m| events.extend(Event::parse(m)))?;
         Ok(Batch::of(read, events))
     }
 }
@@ -217,7 +218,7 @@ impl AsyncEvents {
     /// The socket failed.
     pub async fn next(&mut self) -> Result<Batch> {
         let mut events = Vec::new();
-        let mut each = |message: &[u8]| events.extend(Event::parse(message));
+        let mut each = |_: u16, message: &[u8]| events.extend(Event::parse(message));
         let read = self.0.next(&mut each).await?;
         Ok(Batch::of(read, events))
     }

@@ -238,25 +238,3 @@ pub fn listen(
     socket.listen(128).map_err(io)?;
     Ok(socket.into())
 }
-
-/// Sets a socket to send its datagrams whole or not at all, up to the interface's MTU: neither
-/// this end nor a router cuts them, and what the kernel knows of the path's MTU does not count
-/// (`IP_PMTUDISC_PROBE`, as RFC 8899 4.5 wants it of probes).
-///
-/// # Errors
-/// The kernel's refusal.
-pub fn never_fragment<S: AsFd>(socket: &S, ipv4: bool) -> io::Result<()> {
-    let (level, name, value) = match ipv4 {
-        true => (
-            libc::IPPROTO_IP,
-            libc::IP_MTU_DISCOVER,
-            libc::IP_PMTUDISC_PROBE,
-        ),
-        false => (
-            libc::IPPROTO_IPV6,
-            libc::IPV6_MTU_DISCOVER,
-            libc::IPV6_PMTUDISC_PROBE,
-        ),
-    };
-    sockopt::set(socket.as_fd(), level, name, value)
-}

@@ -1,14 +1,9 @@
-//! The calls for which no safe wrapper exists: some socket options, and waiting
-//! for a descriptor under tokio. The only unsafe code of this crate.
+//! The calls for which no safe wrapper exists: some socket options. The only unsafe code of this
+//! crate.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
-
-use crate::nl::multicast::Multicast;
 
 /// `SOL_MPTCP` of `linux/socket.h`.
 pub(crate) const SOL_MPTCP: libc::c_int = 284;
@@ -23,14 +18,6 @@ pub(crate) const SUBFLOW_INFO_LEN: usize = 8 + 2 * 128;
 pub(crate) const TCP_INFO_LEN: usize = 512;
 /// Room for `struct mptcp_info` (96 bytes in Linux 6.18, it grows at the end).
 pub(crate) const MPTCP_INFO_LEN: usize = 256;
-
-/// Lets the runtime wait until events can be read.
-pub(crate) fn wait_for(events: Multicast) -> io::Result<AsyncFd<Multicast>> {
-    // SAFETY: a `Multicast` owns one open socket from when it is made until it
-    // is dropped, and always names that one.
-    let registered = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
-    Ok(registered?)
-}
 
 /// Reads an option into `value` and says how many bytes the kernel wrote.
 pub(crate) fn get(
@@ -55,29 +42,6 @@ pub(crate) fn get(
         return Err(io::Error::last_os_error());
     }
     Ok(length as usize)
-}
-
-/// Sets an option of one number.
-pub(crate) fn set(
-    fd: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: libc::c_int,
-) -> io::Result<()> {
-    // SAFETY: the kernel reads `value`, of the length that is given, and keeps no pointer.
-    let rc = unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            level,
-            name,
-            std::ptr::from_ref(&value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    match rc {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 /// `struct mptcp_full_info` of `linux/mptcp.h`.

@@ -9,6 +9,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::offer::{self, Offer};
 use crate::sockopt;
 
 /// Features of this kernel in the calling thread's network namespace.
@@ -79,23 +80,20 @@ impl Support {
     /// Whether this packet scheduler can be used.
     ///
     /// # Errors
-    /// [`Error::Lacking`], which names those that exist.
+    /// [`Error::Scheduler`], which names those that can be had, those by eBPF among them.
     pub fn require_scheduler(&self, name: &str) -> Result<()> {
-        // Before Linux 6.8 nothing says which there are: the one and only.
-        let known = |s: &String| s == name;
-        if self.schedulers.iter().any(known) || (self.schedulers.is_empty() && name == "default") {
+        let offer = Offer::schedulers(self, offer::ebpf());
+        if offer.kernel.iter().any(|s| s == name) {
             return Ok(());
         }
-        Err(Error::Lacking {
-            what: format!(
-                "this kernel ({}) has no packet scheduler \"{name}\"; it has {}",
-                self.kernel,
-                match &self.schedulers[..] {
-                    [] => "default".to_owned(),
-                    all => all.join(", "),
-                }
-            ),
-            remedy: "run it on Braid's own kernel: --clock virtual, after make kernel guest".into(),
+        let in_braids_kernel = offer::BRAIDS_KERNEL.contains(&name);
+        let near = offer.nearest_scheduler(name).filter(|_| !in_braids_kernel);
+        Err(Error::Scheduler {
+            asked: name.to_owned(),
+            release: self.kernel.clone(),
+            offer: Box::new(offer),
+            near,
+            in_braids_kernel,
         })
     }
 
@@ -107,7 +105,7 @@ impl Support {
         if self.congestion_controls.iter().any(|c| c == name) {
             return Ok(());
         }
-        Err(unavailable(name, &self.congestion_controls))
+        Err(unavailable(name, self))
     }
 }
 
@@ -171,17 +169,20 @@ pub(crate) fn mptcp_disabled() -> Error {
 
 /// `name` was refused: says what could be chosen instead.
 pub(crate) fn no_congestion_control(name: &str) -> Error {
-    unavailable(name, &Support::detect().congestion_controls)
+    unavailable(name, &Support::detect())
 }
 
-fn unavailable(name: &str, available: &[String]) -> Error {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let modules = Path::new("/lib/modules").join(release.trim());
+fn unavailable(name: &str, support: &Support) -> Error {
+    let modules = Path::new("/lib/modules").join(&support.kernel);
     let modules = fs::read_to_string(modules.join("modules.dep")).unwrap_or_default();
+    let module = module(name, &modules);
+    let offer = Offer::congestion_controls(support, offer::ebpf());
+    let exists = module.is_some() || offer::is_known_congestion_control(name);
     Error::CongestionControl {
         asked: name.to_owned(),
-        available: available.join(", "),
-        module: module(name, &modules),
+        near: offer.nearest_congestion_control(name).filter(|_| !exists),
+        offer: Box::new(offer),
+        module,
     }
 }
 
@@ -244,11 +245,17 @@ mod tests {
     #[test]
     fn an_unknown_scheduler_names_the_known() {
         assert!(support().require_scheduler("default").is_ok());
-        let e = support().require_scheduler("wrr").unwrap_err();
-        assert!(e.is_lacking());
+        let e = support().require_scheduler("blest").unwrap_err();
+        assert!(e.is_lacking() && !e.is_misnamed());
+        let e = e.to_string();
+        let words = "\"blest\" takes Braid's own kernel: this machine (Linux 6.1.0) has default";
+        assert!(e.contains(words) && !e.contains("--clock"), "{e}");
+        let e = support().require_scheduler("blesst").unwrap_err();
+        assert!(e.is_misnamed() && !e.is_lacking());
         let e = e.to_string();
         assert!(
-            e.contains("\"wrr\"; it has default") && e.contains("--clock virtual"),
+            e.starts_with("there is no packet scheduler \"blesst\": ")
+                && e.ends_with("; did you mean \"blest\"?"),
             "{e}"
         );
     }
@@ -259,6 +266,10 @@ mod tests {
         assert!(e.is_lacking());
         let e = e.to_string();
         assert!(e.contains("\"vegas\"") && e.contains("reno, cubic"), "{e}");
+        let e = support().require_congestion_control("cubik").unwrap_err();
+        assert!(e.is_misnamed(), "{e}");
+        let e = e.to_string();
+        assert!(e.ends_with("; did you mean \"cubic\"?"), "{e}");
     }
 
     #[test]
@@ -272,10 +283,10 @@ mod tests {
             assert_eq!(of(none), None, "{none}");
         }
         let say = |module| {
-            let (asked, available) = ("vegas".into(), "reno, cubic".into());
             let e = Error::CongestionControl {
-                asked,
-                available,
+                asked: "vegas".into(),
+                offer: Box::new(Offer::congestion_controls(&support(), false)),
+                near: None,
                 module,
             };
             e.to_string()

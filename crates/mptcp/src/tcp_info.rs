@@ -76,6 +76,10 @@ pub struct TcpInfo {
     pub data_segs_out: u32,
     /// Delivery rate, bytes per second.
     pub delivery_rate: u64,
+    /// Time for which it had data to send, microseconds.
+    pub busy_us: u64,
+    /// Part of it in which the peer's receive window was full, microseconds.
+    pub rwnd_limited_us: u64,
     /// Data bytes sent, retransmissions included.
     pub bytes_sent: u64,
     /// Data bytes sent again.
@@ -111,6 +115,8 @@ impl TcpInfo {
             min_rtt_us: u32_at(b, 148),
             data_segs_out: u32_at(b, 156),
             delivery_rate: u64_at(b, 160),
+            busy_us: u64_at(b, 168),
+            rwnd_limited_us: u64_at(b, 176),
             bytes_sent: u64_at(b, 200),
             bytes_retrans: u64_at(b, 208),
         }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::support;
+use crate::{offer, support};
 
 /// The sysctl.
 pub const SYSCTL: &str = "net.mptcp.weights";
@@ -35,7 +35,7 @@ pub struct Rule {
 /// Whether pacing rates stand in for this scheduler where the kernel lacks it
 /// (`bpf::Wrr`).
 pub fn are_pacing(scheduler: &str) -> bool {
-    matches!(scheduler, "rr" | "wrr")
+    offer::SCHEDULERS.contains(&scheduler)
 }
 
 /// Whether the kernel of the calling thread's namespace is Braid's own, which has

@@ -24,7 +24,7 @@ impl Attached {
             .attach_cgroup(group.as_raw_fd())
             .map_err(|e| match e.kind() {
                 // What may be loaded may be attached, but for what stands in its way.
-                ErrorKind::PermissionDenied => Error::answer(
+                ErrorKind::PermissionDenied => Error::bpf(
                     attempted,
                     "another program is attached to this cgroup, or to one that holds it, and \
                      lets no others be: bpftool cgroup tree shows it",
@@ -118,7 +118,7 @@ fn load_protocol(attempted: &str, group: Option<&File>) -> Result<Object> {
     if let Some(group) = group {
         let fd = group.as_raw_fd().to_ne_bytes();
         let map = object.maps().find(|m| m.name() == "group");
-        map.ok_or_else(|| Error::answer(attempted, "the object has no map of cgroups"))?
+        map.ok_or_else(|| Error::bpf(attempted, "the object has no map of cgroups"))?
             .update(&0u32.to_ne_bytes(), &fd, MapFlags::ANY)
             .map_err(|e| refused(attempted, &e))?;
     }
@@ -127,7 +127,7 @@ fn load_protocol(attempted: &str, group: Option<&File>) -> Result<Object> {
 
 fn load_congestion(name: &str, attempted: &str) -> Result<Object> {
     if name.is_empty() || name.len() > NAME_MAX {
-        return Err(Error::answer(
+        return Err(Error::bpf(
             attempted,
             format!("a name has 1 to {NAME_MAX} bytes"),
         ));
@@ -142,7 +142,7 @@ fn load_congestion(name: &str, attempted: &str) -> Result<Object> {
 /// The one program of `object`.
 pub(super) fn program<'a>(object: &'a Object, attempted: &str) -> Result<ProgramMut<'a>> {
     let first = object.progs_mut().next();
-    first.ok_or_else(|| Error::answer(attempted, "the object has no program"))
+    first.ok_or_else(|| Error::bpf(attempted, "the object has no program"))
 }
 
 /// Programs that change what a kernel function returns take more than other

@@ -1,10 +1,14 @@
 //! Messages of libbpf, saved for errors instead of printed.
 
-use std::sync::{Mutex, Once, PoisonError};
+use std::cell::RefCell;
+use std::sync::Once;
 
 use libbpf_rs::{PrintLevel, set_print};
 
-static LAST: Mutex<Vec<String>> = Mutex::new(Vec::new());
+thread_local! {
+    /// Messages to the thread that loads: others may load at the same time.
+    static LAST: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
 /// Lines that tell why.
 const LINES: usize = 12;
 
@@ -17,11 +21,12 @@ fn tells(line: &str) -> bool {
 }
 
 fn keep(_: PrintLevel, text: String) {
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     let lines = text.lines().map(str::trim).filter(|l| tells(l));
-    last.extend(lines.map(str::to_owned));
-    let over = last.len().saturating_sub(LINES);
-    last.drain(..over);
+    LAST.with_borrow_mut(|last| {
+        last.extend(lines.map(str::to_owned));
+        let over = last.len().saturating_sub(LINES);
+        last.drain(..over);
+    });
 }
 
 /// Starts to save libbpf's messages for errors; forgets older ones.
@@ -30,25 +35,23 @@ pub(super) fn capture() {
     ONCE.call_once(|| {
         set_print(Some((PrintLevel::Warn, keep)));
     });
-    LAST.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    LAST.with_borrow_mut(Vec::clear);
 }
 
 /// `error` and what libbpf said before it.
 pub(super) fn with_last_words(error: &libbpf_rs::Error) -> String {
-    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    match last.is_empty() {
+    LAST.with_borrow(|last| match last.is_empty() {
         true => format!("{error:#}"),
         false => format!("{error:#}; libbpf says: {}", last.join(" | ")),
-    }
+    })
 }
 
 /// Whether the verifier looked at a program: then a refusal is about that, and
 /// not about rights.
 pub(super) fn verifier_spoke() -> bool {
-    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     // "processed 1234 insns (limit 1000000) ..."
-    last.iter()
-        .any(|l| l.starts_with("processed ") && !l.starts_with("processed 0 "))
+    let processed = |l: &String| l.starts_with("processed ") && !l.starts_with("processed 0 ");
+    LAST.with_borrow(|last| last.iter().any(processed))
 }
 
 #[cfg(test)]
@@ -72,5 +75,13 @@ mod tests {
         ] {
             assert!(tells(reason), "{reason}");
         }
+    }
+
+    #[test]
+    fn messages_are_of_the_thread_that_loads() {
+        keep(PrintLevel::Warn, "invalid mem access".into());
+        let none = || LAST.with_borrow(Vec::is_empty);
+        assert!(!none());
+        assert!(std::thread::spawn(none).join().unwrap());
     }
 }

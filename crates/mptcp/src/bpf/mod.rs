@@ -179,7 +179,7 @@ fn load(algorithm: Algorithm, name: &str, constants: &[Constant]) -> Result<(Obj
     for mut map in object.maps_mut() {
         if map.map_type() == MapType::StructOps {
             let value = map.initial_value_mut().unwrap_or_default();
-            rename(value, name).ok_or_else(|| Error::Answer {
+            rename(value, name).ok_or_else(|| Error::Bpf {
                 attempted: attempted.clone(),
                 what: format!("a name has 1 to {NAME_MAX} letters, digits, _ and ."),
             })?;
@@ -190,7 +190,7 @@ fn load(algorithm: Algorithm, name: &str, constants: &[Constant]) -> Result<(Obj
     let mut ops = object
         .maps_mut()
         .find(|m| m.map_type() == MapType::StructOps)
-        .ok_or_else(|| Error::answer(&attempted, "the object has no struct_ops"))?;
+        .ok_or_else(|| Error::bpf(&attempted, "the object has no struct_ops"))?;
     let link = ops.attach_struct_ops().map_err(|e| match e.kind() {
         ErrorKind::AlreadyExists => {
             Error::io(&attempted, io::Error::from_raw_os_error(libc::EEXIST))
@@ -208,13 +208,13 @@ fn load(algorithm: Algorithm, name: &str, constants: &[Constant]) -> Result<(Obj
 fn map_of(object: &Object, wanted: &str, name: &str) -> Result<MapHandle> {
     let found = object.maps().find(|m| m.name() == wanted);
     let found = found.ok_or_else(|| {
-        Error::answer(
+        Error::bpf(
             format!("register {name}"),
             format!("it lacks the map {wanted}"),
         )
     })?;
     MapHandle::try_from(&found)
-        .map_err(|e| Error::answer(format!("open the map {wanted} of {name}"), e))
+        .map_err(|e| Error::bpf(format!("open the map {wanted} of {name}"), e))
 }
 
 fn prepared(object: &[u8], attempted: &str) -> Result<OpenObject> {
@@ -233,7 +233,7 @@ fn constant(object: &mut OpenObject, section: &str, content: &[u8], attempted: &
     let value = found.as_mut().and_then(|m| m.initial_value_mut());
     let field = value.and_then(|v| v.get_mut(..content.len()));
     let field = field
-        .ok_or_else(|| Error::answer(attempted, format!("the object has no room in {section}")))?;
+        .ok_or_else(|| Error::bpf(attempted, format!("the object has no room in {section}")))?;
     field.copy_from_slice(content);
     Ok(())
 }
@@ -243,7 +243,7 @@ fn refused(attempted: &str, e: &libbpf_rs::Error) -> Error {
     match e.kind() {
         // As in a user namespace, whose root has every right but this.
         ErrorKind::PermissionDenied if !log::verifier_spoke() => lacking::no_right(),
-        _ => Error::answer(attempted, log::with_last_words(e)),
+        _ => Error::bpf(attempted, log::with_last_words(e)),
     }
 }
 
@@ -283,5 +283,15 @@ mod tests {
             assert_eq!(Coupled::named(c.name()), Some(c));
         }
         assert_eq!(Coupled::named("reno"), None);
+    }
+
+    #[test]
+    fn a_refused_program_is_no_answer_that_cannot_be_read() {
+        let refused = libbpf_rs::Error::from_raw_os_error(libc::E2BIG);
+        let e = super::refused("register lia_1", &refused).to_string();
+        assert!(
+            e.starts_with("register lia_1: Argument list too long"),
+            "{e}"
+        );
     }
 }

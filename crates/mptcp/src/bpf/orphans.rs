@@ -156,7 +156,7 @@ impl Ring {
         match answer.return_value {
             1 => Ok(true),
             2 => Ok(false),
-            _ => Err(Error::answer(
+            _ => Err(Error::bpf(
                 Self::ATTEMPTED,
                 "the kernel's list of them has no end",
             )),

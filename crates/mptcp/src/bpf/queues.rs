@@ -56,7 +56,7 @@ fn attach(cookie: u64) -> Result<Attached> {
 fn loaded(object: libbpf_rs::OpenObject) -> Result<Object> {
     object.load().map_err(|e| match refused(ATTEMPTED, &e) {
         // Old ones differ in what they say of a function that they do not have.
-        Error::Answer { what, .. } if !lacking::is_recent() => lacking::lacking(
+        Error::Bpf { what, .. } if !lacking::is_recent() => lacking::lacking(
             &format!("this kernel does not let eBPF bound what waits on a subflow ({what})"),
             "install the kernel of a distribution, 6.4 or later",
         ),
@@ -81,7 +81,7 @@ impl Drop for ShortQueues {
         if namespace_cookie().is_ok_and(|here| here == self.cookie)
             && let Err(e) = unbound()
         {
-            eprintln!("braid: subflows keep the bounds of their queues: {e}");
+            tracing::warn!("subflows keep the bounds of their queues: {e}");
         }
     }
 }

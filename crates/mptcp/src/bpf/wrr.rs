@@ -136,14 +136,14 @@ impl Wrr {
         for key in gone.copied().collect::<Vec<_>>() {
             self.weights
                 .delete(&key)
-                .map_err(|e| Error::answer(attempted(), e))?;
+                .map_err(|e| Error::bpf(attempted(), e))?;
             self.set.remove(&key);
         }
         for (key, weight) in wanted {
             if self.set.get(&key) != Some(&weight) {
                 self.weights
                     .update(&key, &bytes(weight), MapFlags::ANY)
-                    .map_err(|e| Error::answer(attempted(), e))?;
+                    .map_err(|e| Error::bpf(attempted(), e))?;
                 self.set.insert(key, weight);
             }
         }
@@ -157,7 +157,7 @@ impl Wrr {
         value[4..].copy_from_slice(&self.version.to_ne_bytes());
         self.settings
             .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY)
-            .map_err(|e| Error::answer(format!("set up {}", self.registered.name()), e))
+            .map_err(|e| Error::bpf(format!("set up {}", self.registered.name()), e))
     }
 }
 

@@ -1,9 +1,10 @@
 //! TCP sockets at their end, with their last counters: what a reader that looks from time to
 //! time would miss (`SKNLGRP_INET_TCP_DESTROY` of linux/sock_diag.h).
 
+use braid_access::multicast::{Multicast, Read, Waiting};
+
 use super::{TcpSocket, row, tcp_socket};
 use crate::error::Result;
-use crate::nl::multicast::{Multicast, Read, Waiting};
 
 /// `SKNLGRP_INET_TCP_DESTROY` and `SKNLGRP_INET6_TCP_DESTROY`.
 const GROUPS: [u32; 2] = [1, 3];
@@ -29,7 +30,7 @@ impl ClosedSockets {
     /// The kernel's refusal.
     pub fn open() -> Result<Self> {
         let protocol = netlink_sys::protocols::NETLINK_SOCK_DIAG;
-        let ends = Multicast::join(protocol, &GROUPS, "the ends of TCP sockets")?;
+        let ends = Multicast::join(protocol, &GROUPS, None, "the ends of TCP sockets")?;
         Ok(Self(ends.waiting()?))
     }
 
@@ -41,7 +42,7 @@ impl ClosedSockets {
         let mut all = Vec::new();
         let attempted = || "read the end of a TCP socket".to_owned();
         // A row that cannot be read is one socket less, no reason to end.
-        let mut each = |message: &[u8]| {
+        let mut each = |_: u16, message: &[u8]| {
             if let Ok((header, attributes)) = row(message, &attempted) {
                 all.push(tcp_socket(&header, &attributes));
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use braid_api::{Connection, MptcpFacts, Subflow};
+use braid_api::{Connection, FallbackAt, MptcpFacts, Subflow};
 
 use super::{MptcpSocket, TcpSocket, UlpInfo};
 use crate::tcp_info::MptcpInfo;
@@ -25,7 +25,9 @@ pub fn connections(
         .map(|m| {
             let c = Connection {
                 token: Some(m.info.token),
+                engine: None,
                 fallback: m.info.is_fallback(),
+                fallback_at: None,
                 inode: m.inode,
                 mptcp: Some(facts(&m.info)),
                 subflows: vec![],
@@ -38,22 +40,30 @@ pub fn connections(
     for socket in tcp {
         let subflow = subflow(socket, stale_loss_cnt, access);
         match socket.ulp {
-            Some(ulp) if ulp.token_local != 0 => by_token
-                .entry(ulp.token_local)
-                .or_insert_with(|| Connection {
-                    token: Some(ulp.token_local),
-                    fallback: false,
-                    inode: socket.inode,
-                    mptcp: None,
-                    subflows: vec![],
-                    weights: None,
-                })
-                .subflows
-                .push(subflow),
+            Some(ulp) if ulp.token_local != 0 => {
+                let c = by_token
+                    .entry(ulp.token_local)
+                    .or_insert_with(|| Connection {
+                        token: Some(ulp.token_local),
+                        engine: None,
+                        fallback: false,
+                        fallback_at: None,
+                        inode: socket.inode,
+                        mptcp: None,
+                        subflows: vec![],
+                        weights: None,
+                    });
+                if c.fallback {
+                    c.fallback_at = Some(fallback_at(ulp));
+                }
+                c.subflows.push(subflow);
+            }
             _ => plain.push(Connection {
                 token: None,
                 // A TCP socket that MPTCP left behind.
+                engine: None,
                 fallback: socket.ulp.is_some(),
+                fallback_at: socket.ulp.map(fallback_at),
                 inode: socket.inode,
                 mptcp: None,
                 subflows: vec![subflow],
@@ -68,6 +78,15 @@ pub fn connections(
     }
     all.extend(plain);
     all
+}
+
+/// Moment at which the connection of a subflow that fell back did so.
+fn fallback_at(ulp: UlpInfo) -> FallbackAt {
+    match (ulp.by_handshake(), ulp.asked()) {
+        (true, _) => FallbackAt::Transfer,
+        (false, true) => FallbackAt::Handshake,
+        (false, false) => FallbackAt::Unasked,
+    }
 }
 
 fn facts(i: &MptcpInfo) -> MptcpFacts {
@@ -238,6 +257,28 @@ mod tests {
             (s.pacing_mbps, s.min_rtt_ms, s.ssthresh_segments),
             (None, None, None)
         );
+    }
+
+    #[test]
+    fn the_handshake_tells_when_a_connection_fell_back() {
+        // MPTCP_SUBFLOW_FLAG_MCAP_REM and _LOC of linux/mptcp.h.
+        for (flags, at) in [
+            (0b10, FallbackAt::Handshake),
+            (0b11, FallbackAt::Transfer),
+            (0, FallbackAt::Unasked),
+        ] {
+            let ulp = UlpInfo {
+                flags,
+                ..UlpInfo::default()
+            };
+            let c = connections(&[tcp("10.77.1.2:1", Some(ulp))], &[], 4, &|_, _| None);
+            assert!(c[0].fallback, "{at:?}");
+            assert_eq!(c[0].fallback_at, Some(at));
+        }
+        let bonded = connections(&[tcp("10.77.1.2:1", of(5, 0))], &[], 4, &|_, _| None);
+        assert_eq!((bonded[0].fallback, bonded[0].fallback_at), (false, None));
+        let plain = connections(&[tcp("10.77.1.2:1", None)], &[], 4, &|_, _| None);
+        assert_eq!((plain[0].fallback, plain[0].fallback_at), (false, None));
     }
 
     #[test]

@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use braid_access::reconcile::{Step, steps};
+use braid_access::view::{Route, Rule};
+
 use super::plan::Plan;
-use super::view::{Route, Rule, View};
+use super::view::View;
 use crate::pm::{Endpoint, EndpointFlags};
 
 /// One step.
@@ -24,6 +27,17 @@ pub enum Op {
     SetBackup(Endpoint, bool),
     /// Add an endpoint; connections join over it.
     AddEndpoint(Endpoint),
+}
+
+impl From<Step> for Op {
+    fn from(step: Step) -> Self {
+        match step {
+            Step::DeleteRule(r) => Self::DeleteRule(r),
+            Step::DeleteRoute(r) => Self::DeleteRoute(r),
+            Step::AddRoute(r) => Self::AddRoute(r),
+            Step::AddRule(r) => Self::AddRule(r),
+        }
+    }
 }
 
 /// The steps from `view` to `plan`.
@@ -56,27 +70,8 @@ pub fn diff(view: &View, plan: &Plan) -> Vec<Op> {
             }
         }
     }
-    for rule in view.rules.iter().filter(|r| r.is_ours()) {
-        if !plan.rules.contains(rule) {
-            ops.push(Op::DeleteRule(*rule));
-        }
-    }
-    let ours: Vec<_> = view.routes.iter().filter(|r| r.is_ours()).collect();
-    for route in &ours {
-        if !plan.routes.iter().any(|r| r.is_like(route)) {
-            ops.push(Op::DeleteRoute(**route));
-        }
-    }
-    for route in &plan.routes {
-        if !ours.iter().any(|r| r.is_like(route)) {
-            ops.push(Op::AddRoute(*route));
-        }
-    }
-    for rule in &plan.rules {
-        if !view.rules.iter().any(|r| r.is_like(rule)) {
-            ops.push(Op::AddRule(*rule));
-        }
-    }
+    let steps = steps(&view.network, &plan.rules, &plan.routes);
+    ops.extend(steps.into_iter().map(Op::from));
     ops.append(&mut backups);
     for e in &plan.endpoints {
         if !keep.contains(&e.address) {
@@ -104,9 +99,11 @@ pub fn take_back(view: &View, plan: &Plan, used: &BTreeSet<IpAddr>) -> Vec<Op> {
         owned: plan.owned.clone(),
         endpoints: kept(&view.endpoints, |e| used.contains(&e.address)),
         rules: kept(&view.rules, |r| {
-            r.is_ours() && used.contains(&r.source.addr())
+            r.is_ours() && !r.is_for_unbonded() && used.contains(&r.source.addr())
         }),
-        routes: kept(&view.routes, |r| r.is_ours() && used_by(r.ifindex)),
+        routes: kept(&view.routes, |r| {
+            r.is_ours() && !r.is_for_unbonded() && used_by(r.ifindex)
+        }),
         ..Plan::default()
     };
     diff(view, &rest)

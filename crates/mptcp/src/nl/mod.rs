@@ -7,7 +7,6 @@
 
 pub(crate) mod attr;
 pub(crate) mod genl;
-pub(crate) mod multicast;
 
 use std::io;
 

@@ -228,7 +228,7 @@ fn an_unknown_congestion_control_is_refused_by_name() {
     let Some(w) = World::new(0) else { return };
     w.device.run(|| {
         let e = socket::listen("127.0.0.1:0".parse().unwrap(), true, Some("warp")).unwrap_err();
-        assert!(e.is_lacking(), "{e}");
+        assert!(e.is_misnamed(), "{e}");
         let e = e.to_string();
         assert!(e.contains("\"warp\"") && e.contains("reno"), "{e}");
     });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use braid_link::{Heard, RouteEvents};
+use braid_access::links::{Heard, RouteEvents};
 use braid_netns::world::World;
 
 #[test]

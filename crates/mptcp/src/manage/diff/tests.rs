@@ -1,24 +1,26 @@
 mod doubles;
 mod model;
-mod refused;
+mod rejected;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
+use braid_access::plan::Use;
+use braid_access::settings::{Condition, Mesh, Settings};
+use braid_access::view::{DEFAULT_PRIORITY, PROTOCOL, RULE_PRIORITY};
 use braid_api::AccessState;
 use braid_core::Time;
 use ipnet::IpNet;
 use proptest::prelude::*;
 
 use super::super::memory::Memory;
-use super::super::plan::testing::{access, settings};
-use super::super::plan::{Condition, Mesh, Settings, Use, plan};
-use super::super::view::*;
+use super::super::plan::plan;
+use super::super::testing::{access, settings};
 use super::*;
 use model::*;
 
 fn converge(s: &Settings, view: &mut View, memory: &mut Memory, c: &Conditions) -> Plan {
-    memory.learn(view, &s.proxy);
+    memory.known.learn(view, &s.proxy);
     let p = plan(s, view, memory, c);
     for op in diff(view, &p) {
         apply(view, &op);
@@ -47,6 +49,7 @@ struct World {
     backup: Vec<bool>,
     priority: Vec<Option<u16>>,
     max: usize,
+    steers: bool,
 }
 
 fn world() -> impl Strategy<Value = World> {
@@ -57,7 +60,7 @@ fn world() -> impl Strategy<Value = World> {
         prop::collection::vec((1u8..9, 1u32..64), 0..5),
         prop::collection::vec((1u8..7, any::<bool>(), 0u8..4), 0..5),
         (
-            (any::<bool>(), bits(), 1usize..4),
+            (any::<bool>(), bits(), 1usize..4, any::<bool>()),
             prop::collection::vec(prop::option::of(0u16..3), 6),
         ),
     )
@@ -73,6 +76,7 @@ fn world() -> impl Strategy<Value = World> {
             backup: b.1,
             priority,
             max: b.2,
+            steers: b.3,
         })
 }
 
@@ -80,6 +84,7 @@ fn build(w: &World) -> (Settings, View, Conditions) {
     let mut view = device(w.interfaces);
     let mut s = settings(vec![]);
     s.max_addresses = w.max;
+    s.steers_unbonded = w.steers;
     s.mesh = if w.full { Mesh::Full } else { Mesh::Pairs };
     let mut conditions = Conditions::new();
     for k in 1..=w.interfaces {
@@ -188,9 +193,11 @@ proptest! {
             prop_assert!(all.endpoints.iter().filter(of).eq(view.endpoints.iter().filter(of)));
             let of = |r: &&Rule| r.source.addr() == u.address;
             prop_assert!(all.rules.iter().filter(of).eq(view.rules.iter().filter(of)));
-            let of = |r: &&Route| r.ifindex == u.ifindex;
+            let of = |r: &&Route| r.ifindex == u.ifindex && !r.is_for_unbonded();
             prop_assert!(all.routes.iter().filter(of).eq(view.routes.iter().filter(of)));
         }
+        prop_assert!(!view.rules.iter().any(Rule::is_for_unbonded));
+        prop_assert!(!view.routes.iter().any(Route::is_for_unbonded));
         for op in take_back(&view.clone(), &p, &BTreeSet::new()) {
             apply(&mut view, &op);
         }
@@ -199,6 +206,46 @@ proptest! {
         prop_assert!(view.routes.iter().all(|r| r.protocol != PROTOCOL));
         prop_assert!(view.rules.iter().all(|r| !r.is_ours()));
         prop_assert_eq!(foreign(&before), foreign(&view));
+    }
+
+    /// Somebody may have deleted some of our rules, and set others at our place.
+    #[test]
+    fn rules_for_what_is_not_bonded_are_asked_in_their_order(
+        mut w in world(), there in prop::sample::subsequence(vec![0, 1, 2, 3], 0..=4).prop_shuffle(),
+        theirs in prop::option::of(0usize..4),
+    ) {
+        w.steers = true;
+        let (s, mut view, conditions) = build(&w);
+        let mut memory = Memory::default();
+        memory.known.learn(&view, &s.proxy);
+        let wanted = plan(&s, &view, &memory, &conditions);
+        let ours = |v4: bool| -> Vec<Rule> {
+            let of = |r: &&Rule| r.is_for_unbonded() && r.source.addr().is_ipv4() == v4;
+            wanted.rules.iter().filter(of).copied().collect()
+        };
+        for v4 in [true, false] {
+            let mut all: Vec<Rule> = there.iter().filter_map(|i| ours(v4).get(*i).copied()).collect();
+            if let Some(first) = theirs.and_then(|i| ours(v4).get(i).copied()) {
+                all.retain(|r| !r.is_like(&first));
+                all.insert(0, Rule { protocol: 3, ..first });
+            }
+            let main = view.rules.iter().position(|r| r.priority > DEFAULT_PRIORITY);
+            let at = main.unwrap_or(view.rules.len());
+            view.rules.splice(at..at, all);
+        }
+        converge(&s, &mut view, &mut memory, &conditions);
+        for v4 in [true, false] {
+            let mut all = ours(v4);
+            // Theirs came first and stays there; it says the same.
+            if let Some(i) = theirs.filter(|i| *i < all.len()) {
+                let first = all.remove(i);
+                all.insert(0, first);
+            }
+            let here = |r: &&Rule| r.priority == DEFAULT_PRIORITY && r.source.addr().is_ipv4() == v4;
+            let mut set = view.rules.iter().filter(here);
+            prop_assert!(all.iter().all(|r| set.next().is_some_and(|x| x.is_like(r))));
+            prop_assert_eq!(set.next(), None);
+        }
     }
 
     #[test]
@@ -273,7 +320,7 @@ fn rules_that_lead_out_by_the_interface_are_left() {
     take_down(&mut view, 1);
     converge(&s, &mut view, &mut memory, &Conditions::new());
     view.interfaces[0].up = true;
-    memory.learn(&view, &s.proxy);
+    memory.known.learn(&view, &s.proxy);
     let ops = diff(&view, &plan(&s, &view, &memory, &Conditions::new()));
     let route = ops
         .iter()
@@ -343,7 +390,7 @@ fn addresses_take_turns_and_unfit_ones_stay_out() {
 fn rules_that_lead_elsewhere_are_preceded_or_respected() {
     let s = settings(vec![access("a", "d1")]);
     for (priority, state) in [
-        (RULE_PRIORITY + 1, AccessState::Active),
+        (RULE_PRIORITY + 1, AccessState::Init),
         (RULE_PRIORITY - 1, AccessState::NoAddress),
     ] {
         let mut view = device(2);

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use braid_access::plan::Use;
+use braid_access::priority::{Candidate, standby};
+use braid_access::settings::{AccessSpec, Condition, Mesh, Settings};
+
 use super::super::memory::Memory;
-use super::super::priority::{Candidate, standby};
 use super::super::view::View;
-use super::{AccessSpec, Condition, Mesh, Plan, Settings, Use};
+use super::Plan;
 use crate::pm::{Endpoint, EndpointFlags, LIMIT_MAX};
 
 /// Plans the endpoints, and which accesses wait.

@@ -3,83 +3,62 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use braid_access::plan::Use;
+use braid_access::rules::Verdict;
+use braid_access::settings::{Condition, Settings};
 use braid_api::AccessState;
 
 use super::super::memory::Memory;
-use super::super::refused::Refusal;
-use super::super::rules::Verdict;
-use super::super::view::{Interface, View};
-use super::{Condition, Plan, Settings, Use};
+use super::super::rejected::Refusal;
+use super::super::view::View;
+use super::Plan;
 use crate::pm::LIMIT_MAX;
 
-/// Returns state and reason of access number `i`, whose uses are planned.
+/// Inputs of the state of every access, whose uses and endpoints are planned.
+#[derive(Clone, Copy)]
+pub(super) struct Facts<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) view: &'a View,
+    pub(super) verdicts: &'a [Verdict],
+    pub(super) plan: &'a Plan,
+    pub(super) memory: &'a Memory,
+    pub(super) conditions: &'a BTreeMap<IpAddr, Condition>,
+}
+
+/// Returns state and reason of access number `i`; `out` are those where no address leads out.
 pub(super) fn state(
     i: usize,
-    settings: &Settings,
-    view: &View,
-    verdicts: &[Verdict],
-    plan: &Plan,
-    memory: &Memory,
-    conditions: &BTreeMap<IpAddr, Condition>,
+    out: Option<(AccessState, String)>,
+    facts: Facts<'_>,
 ) -> (AccessState, String) {
+    let Facts {
+        settings,
+        view,
+        verdicts,
+        plan,
+        memory,
+        conditions,
+    } = facts;
     let access = &settings.accesses[i];
-    let named = || view.interfaces.iter().zip(verdicts);
-    if !access.enabled {
-        let why = "switched off by a request: enable it to use it";
-        return (AccessState::Ignored, why.into());
-    }
-    let mine: Vec<&Interface> = named()
-        .filter(|(_, v)| **v == Verdict::Serves(i))
-        .map(|(n, _)| n)
-        .collect();
-    if mine.is_empty() {
-        let out = named().find_map(|(n, v)| match v {
-            Verdict::Out { why, access } if *access == Some(i) => Some(format!("{} {why}", n.name)),
-            _ => None,
-        });
-        return match out {
-            Some(why) => (AccessState::Ignored, why),
-            None if access.interface.is_name() => (
-                AccessState::Down,
-                format!("there is no interface {}", access.interface),
-            ),
-            None => (
-                AccessState::Down,
-                format!("no interface is called like {}", access.interface),
-            ),
-        };
-    }
-    let Some(up) = mine.iter().find(|n| n.up && n.carrier) else {
-        let n = mine[0];
-        let what = if n.up { "has no carrier" } else { "is down" };
-        return (AccessState::Down, format!("{} {what}", n.name));
-    };
     let uses: Vec<&Use> = plan.uses.iter().filter(|u| u.access == i).collect();
-    let double = plan.doubles.iter().find(|(access, _)| *access == i);
-    if let (true, Some((_, why))) = (uses.is_empty(), double) {
-        return (AccessState::Ignored, why.clone());
-    }
-    if uses.is_empty() {
-        let what = match access.address {
-            Some(a) => format!("{} does not have the address {a}, or not yet", up.name),
-            None => format!("{} has no address of global scope yet", up.name),
-        };
-        return (AccessState::NoAddress, what);
-    }
-    let routed: Vec<_> = uses.iter().filter(|u| u.routed).collect();
-    if routed.is_empty() {
-        let lacks = &uses[0].lacks;
+    if let Some((state, lacks)) = out {
         let tried: Vec<_> = uses.iter().filter(|u| u.endpoint).collect();
+        if tried.is_empty() {
+            return (state, lacks);
+        }
         if tried.iter().any(|u| !u.trial) && !plan.standby.contains(&i) && !access.is_backup() {
             let why = format!("used to addresses that servers announce: {lacks}");
             return (AccessState::Active, why);
         }
-        let why = match tried.is_empty() {
-            true => lacks.clone(),
-            false => format!("{lacks}; it is tried to addresses that servers announce"),
-        };
+        let why = format!("{lacks}; it is tried to addresses that servers announce");
         return (AccessState::NoAddress, why);
     }
+    let up = || {
+        let mut all = view.interfaces.iter().zip(verdicts);
+        let up = all.find(|(n, v)| **v == Verdict::Serves(i) && n.up && n.carrier);
+        up.map_or("", |(n, _)| &n.name)
+    };
+    let routed: Vec<_> = uses.iter().filter(|u| u.routed).collect();
     let refusal = |u: &&Use| memory.refused.of(u.ifindex, u.address);
     let refused = routed.iter().find_map(|u| refusal(u));
     let taken: Vec<_> = routed.iter().filter(|u| refusal(u).is_none()).collect();
@@ -106,7 +85,7 @@ pub(super) fn state(
             ),
             false => (
                 AccessState::Silent,
-                format!("nothing comes back on {}{kept}", up.name),
+                format!("nothing comes back on {}{kept}", up()),
             ),
         };
     }
@@ -130,7 +109,16 @@ pub(super) fn state(
             };
             (AccessState::Backup, why)
         }
-        _ => (AccessState::Active, "used".into()),
+        _ => {
+            let trials = &memory.known.trials;
+            match taken.iter().any(|u| trials.heard(&u.interface, u.address)) {
+                true => (AccessState::Active, "used".into()),
+                false => (
+                    AccessState::Init,
+                    format!("nothing has come back on {} yet", up()),
+                ),
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ fn of_two_interfaces_with_one_address_one_serves_and_the_other_says_why_not() {
     let p = converge(&s, &mut view, &mut memory, &Conditions::new());
     let served = |v: &View| -> Vec<_> { v.endpoints.iter().map(|e| e.ifindex).collect() };
     assert_eq!(served(&view), [Some(1)]);
-    assert_eq!(p.accesses[0].0, AccessState::Active);
+    assert_eq!(p.accesses[0].0, AccessState::Init);
     let (state, why) = &p.accesses[1];
     assert!(
         *state == AccessState::Ignored && why.contains("d2 has the same address as a (d1)"),
@@ -29,7 +29,7 @@ fn of_two_interfaces_with_one_address_one_serves_and_the_other_says_why_not() {
     let p = converge(&s, &mut view, &mut memory, &Conditions::new());
     assert_eq!(
         (served(&view), p.accesses[1].0),
-        (vec![Some(2)], AccessState::Active)
+        (vec![Some(2)], AccessState::Init)
     );
     view.interfaces[0].up = true;
     converge(&s, &mut view, &mut memory, &Conditions::new());
@@ -38,5 +38,5 @@ fn of_two_interfaces_with_one_address_one_serves_and_the_other_says_why_not() {
     s.max_addresses = 2;
     view.addresses.push(address(2, v6(2)));
     let p = converge(&s, &mut view, &mut memory, &Conditions::new());
-    assert_eq!(p.accesses[1].0, AccessState::Active, "{:?}", p.accesses);
+    assert_eq!(p.accesses[1].0, AccessState::Init, "{:?}", p.accesses);
 }

@@ -2,8 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::super::super::view::*;
-use super::super::Op;
+use braid_access::view::{Address, Interface, MAIN_PRIORITY, MAIN_TABLE, Route, Rule, everywhere};
+
+use super::super::{Op, View};
 use crate::pm::{Endpoint, EndpointFlags};
 
 /// Applies a step as the kernel does; a rejected step is a failed test.
@@ -94,10 +95,8 @@ pub(super) fn default_route(k: u8, v4: bool, table: u32, metric: u32) -> Route {
 /// A device with `n` interfaces `d1`.. that a DHCP client has set up.
 pub(super) fn device(n: u8) -> View {
     let main = |v4| Rule::new(MAIN_PRIORITY, everywhere(v4), MAIN_TABLE);
-    let mut view = View {
-        rules: vec![main(true), main(false)],
-        ..View::default()
-    };
+    let mut view = View::default();
+    view.network.rules = vec![main(true), main(false)];
     for k in 1..=n {
         view.interfaces.push(Interface {
             index: k.into(),

@@ -3,7 +3,7 @@
 //!
 //! Liveness of an address says nothing about a single subflow on it. The sender of data knows:
 //! retransmissions are not acknowledged although what was sent later on the same path was
-//! answered. What this end receives, only the other end can judge: it is [asked](super::query)
+//! answered. What this end receives, only the other end can judge: it is [asked](braid_access::probe::query)
 //! about subflows that are quiet.
 //!
 //! An idle subflow, one that the scheduler does not choose, and one whose peer reads nothing
@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use braid_core::Time;
 
-use super::query::{self, Subject, Verdict};
 use crate::diag::TcpSocket;
+use braid_access::probe::query::{self, Subject, Verdict};
 
 /// Silence of a subflow that is a stall at the earliest.
 const QUIET: Duration = Duration::from_secs(1);

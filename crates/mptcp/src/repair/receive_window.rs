@@ -38,13 +38,13 @@ struct Path {
 
 /// Recent receive counts and rates, by the local address.
 #[derive(Clone, Debug, Default)]
-pub struct Demand {
+pub struct ReceiveWindow {
     last: Option<Time>,
     counts: BTreeMap<(SocketAddr, SocketAddr), u64>,
     paths: BTreeMap<IpAddr, Path>,
 }
 
-impl Demand {
+impl ReceiveWindow {
     /// Takes a look at all subflows.
     pub fn look(&mut self, subflows: &[Look], now: Time) {
         let since = match self.last {
@@ -112,8 +112,8 @@ mod tests {
     }
 
     /// So many bytes a second on each path, for two seconds.
-    fn carried(rates: &[u64], ms: &[u64]) -> Demand {
-        let mut d = Demand::default();
+    fn carried(rates: &[u64], ms: &[u64]) -> ReceiveWindow {
+        let mut d = ReceiveWindow::default();
         for n in 0..=8 {
             let of = |(k, (r, ms)): (usize, (&u64, &u64))| look(k as u8, r * n / 4, *ms);
             let looks: Vec<_> = rates.iter().zip(ms).enumerate().map(of).collect();
@@ -162,7 +162,7 @@ mod tests {
         fn any_looks_give_a_number(
             looks in prop::collection::vec((0u8..4, any::<u64>(), 0u64..100_000, 0u64..1000), 0..50),
         ) {
-            let mut d = Demand::default();
+            let mut d = ReceiveWindow::default();
             let mut t = 0;
             for (k, received, ms, dt) in looks {
                 t += dt;

@@ -22,7 +22,7 @@ fn on(k: u8, backup: bool, received: u64) -> Subflow {
 /// they are: what was done, and when.
 fn run(backup: [bool; 2], rates: [u64; 2], ms: u64) -> Vec<(u64, u8, Remedy)> {
     let endpoints = BTreeMap::from([(a(1), backup[0]), (a(2), backup[1])]);
-    let mut u = Unheard::default();
+    let mut u = PriorityRepeat::default();
     u.asked(a(1), backup[0], at(0));
     let mut done = Vec::new();
     for t in (0..ms).step_by(250) {
@@ -65,7 +65,7 @@ fn what_goes_on_over_a_backup_is_asked_for_again_a_few_times() {
 #[test]
 fn a_subflow_without_the_flag_joins_again() {
     let endpoints = BTreeMap::from([(a(1), true), (a(2), false)]);
-    let mut u = Unheard::default();
+    let mut u = PriorityRepeat::default();
     let wrong = [on(1, false, 0), on(2, false, 0)];
     let right = [on(1, true, 0), on(2, false, 0)];
     assert_eq!(u.check(&endpoints, &wrong, at(0)), []);
@@ -83,7 +83,7 @@ fn a_subflow_without_the_flag_joins_again() {
 #[test]
 fn each_connection_is_asked() {
     let endpoints = BTreeMap::from([(a(1), true), (a(2), false)]);
-    let mut u = Unheard::default();
+    let mut u = PriorityRepeat::default();
     u.asked(a(1), true, at(0));
     let of = |token, s: Subflow| Subflow { token, ..s };
     let mut done = Vec::new();
@@ -97,14 +97,14 @@ fn each_connection_is_asked() {
         done.extend(u.check(&endpoints, &all, at(t)));
     }
     assert_eq!((done[0], done.len()), ((a(1), Remedy::Repeat), 2));
-    assert!(!u.in_vain(a(1)));
+    assert!(!u.gave_up(a(1)));
     for t in (3000..12_000).step_by(250) {
         let all = [on(1, true, 1000 * t), on(2, false, 1000 * t)];
         u.check(&endpoints, &all, at(t));
     }
-    assert!(u.in_vain(a(1)) && !u.in_vain(a(2)));
+    assert!(u.gave_up(a(1)) && !u.gave_up(a(2)));
     u.asked(a(1), true, at(12_000));
-    assert!(!u.in_vain(a(1)));
+    assert!(!u.gave_up(a(1)));
 }
 
 proptest! {
@@ -112,7 +112,7 @@ proptest! {
     fn attempts_are_few(
         steps in prop::collection::vec((any::<[bool; 4]>(), 0u64..2_000_000, 1u64..2000), 0..200),
     ) {
-        let mut u = Unheard::default();
+        let mut u = PriorityRepeat::default();
         let endpoints = BTreeMap::from([(a(1), true), (a(2), false)]);
         let (mut t, mut sums, mut tries) = (0, [0; 2], 0);
         u.asked(a(1), true, at(0));

@@ -60,10 +60,10 @@ type Counts = BTreeMap<(u32, (SocketAddr, SocketAddr)), u64>;
 
 /// The addresses where it is in doubt.
 #[derive(Clone, Debug, Default)]
-pub struct Unheard {
+pub struct PriorityRepeat {
     entries: BTreeMap<IpAddr, Entry>,
     /// Backups that are used all the same.
-    in_vain: BTreeSet<IpAddr>,
+    gave_up: BTreeSet<IpAddr>,
 }
 
 /// Verdict of a window on one connection.
@@ -75,7 +75,7 @@ enum Heard {
     Open,
 }
 
-impl Unheard {
+impl PriorityRepeat {
     /// Returns the remedies that are due, and where, as subflows are `now` on the endpoints, which
     /// are told with whether each is a backup.
     pub fn check(
@@ -86,7 +86,7 @@ impl Unheard {
     ) -> Vec<(IpAddr, Remedy)> {
         self.entries
             .retain(|a, e| endpoints.get(a) == Some(&e.backup));
-        self.in_vain.retain(|a| endpoints.get(a) == Some(&true));
+        self.gave_up.retain(|a| endpoints.get(a) == Some(&true));
         let on = |a: IpAddr| subflows.iter().filter(move |s| s.ends.0.ip() == a);
         for (a, backup) in endpoints {
             if on(*a).any(|s| s.backup != *backup) {
@@ -107,7 +107,7 @@ impl Unheard {
             };
             match e.tries < TRIES {
                 true => remedies.push((*a, remedy)),
-                false if e.backup => _ = self.in_vain.insert(*a),
+                false if e.backup => _ = self.gave_up.insert(*a),
                 false => {}
             }
             e.tries += 1;
@@ -120,13 +120,13 @@ impl Unheard {
     /// Peers were asked to use an address as a backup, or no more so.
     pub fn asked(&mut self, address: IpAddr, backup: bool, now: Time) {
         self.entries.remove(&address);
-        self.in_vain.remove(&address);
+        self.gave_up.remove(&address);
         self.doubt(address, backup, now);
     }
 
     /// Whether it is a backup that peers went on to use, however often they were asked.
-    pub fn in_vain(&self, address: IpAddr) -> bool {
-        self.in_vain.contains(&address)
+    pub fn gave_up(&self, address: IpAddr) -> bool {
+        self.gave_up.contains(&address)
     }
 
     fn doubt(&mut self, address: IpAddr, backup: bool, now: Time) {

@@ -62,7 +62,7 @@ struct Entry {
 
 /// Addresses on which subflows are missing, and for how long.
 #[derive(Clone, Debug, Default)]
-pub struct Missing {
+pub struct SubflowReopen {
     entries: BTreeMap<IpAddr, Entry>,
     /// The connections as they were last.
     before: BTreeMap<u32, Paths>,
@@ -71,7 +71,7 @@ pub struct Missing {
     shared: BTreeMap<IpAddr, Time>,
 }
 
-impl Missing {
+impl SubflowReopen {
     /// The addresses whose endpoints are to be deleted and added again, of those
     /// with `endpoints`, as the connections are `now`. Nothing is done about those that are
     /// `held`.
@@ -186,7 +186,7 @@ impl Missing {
 
     /// How often a subflow on an address was opened again in vain, if it was often enough
     /// to be no coincidence.
-    pub fn in_vain(&self, address: IpAddr) -> Option<u32> {
+    pub fn gave_up(&self, address: IpAddr) -> Option<u32> {
         let missed = self.entries.get(&address).filter(|e| e.back.is_none());
         missed.map(|e| e.tries).filter(|n| *n >= IN_VAIN)
     }
@@ -210,7 +210,7 @@ mod tests {
     }
 
     fn check(
-        m: &mut Missing,
+        m: &mut SubflowReopen,
         endpoints: &BTreeSet<IpAddr>,
         connections: &BTreeMap<u32, Paths>,
         now: Time,
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_one_has_is_not_taken_from_it() {
-        let mut m = Missing::default();
+        let mut m = SubflowReopen::default();
         let endpoints = BTreeSet::from([a(1), a(2)]);
         let one = BTreeMap::from([(1, paths(&[1])), (2, paths(&[1, 2]))]);
         for t in 0..20 {
@@ -234,14 +234,14 @@ mod tests {
 
     #[test]
     fn a_missing_one_is_opened_again_ever_more_seldom() {
-        let mut m = Missing::default();
+        let mut m = SubflowReopen::default();
         let endpoints = BTreeSet::from([a(1), a(2), "fd77::2".parse().unwrap()]);
         let lacks = BTreeMap::from([(1, paths(&[1]))]);
         let tries: Vec<u64> = (0..400)
             .filter(|t| check(&mut m, &endpoints, &lacks, seconds(*t)) == [a(2)])
             .collect();
         assert_eq!(tries, [1, 3, 7, 15, 31, 63, 123, 183, 243, 303, 363]);
-        assert_eq!((m.in_vain(a(2)), m.in_vain(a(1))), (Some(11), None));
+        assert_eq!((m.gave_up(a(2)), m.gave_up(a(1))), (Some(11), None));
         // It helped for long enough: patience is as at first.
         let has = BTreeMap::from([(1, paths(&[1, 2]))]);
         for t in [401, 406] {
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn attempts_before_the_reason_was_found_count_for_nothing() {
-        let mut m = Missing::default();
+        let mut m = SubflowReopen::default();
         let endpoints = BTreeSet::from([a(1), a(2)]);
         let lacks = BTreeMap::from([(1, paths(&[1]))]);
         let tries: Vec<u64> = (0..60)
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn one_that_was_there_is_opened_again_at_once_but_not_over_and_over() {
-        let mut m = Missing::default();
+        let mut m = SubflowReopen::default();
         let endpoints = BTreeSet::from([a(1), a(2)]);
         let has = BTreeMap::from([(1, paths(&[1, 2]))]);
         let lacks = BTreeMap::from([(1, paths(&[1]))]);
@@ -301,7 +301,7 @@ mod tests {
         fn attempts_are_bounded(
             steps in prop::collection::vec((prop::collection::vec(0u8..4, 0..3), 0u64..5), 0..200),
         ) {
-            let mut m = Missing::default();
+            let mut m = SubflowReopen::default();
             let endpoints: BTreeSet<_> = (0..4).map(a).collect();
             let mut t = 0;
             let mut last = BTreeMap::new();
@@ -329,7 +329,7 @@ mod tests {
 
     /// When the endpoint of access 2 is opened again; `looks` has the connections at each look.
     fn tries(looks: impl Fn(u64) -> BTreeMap<u32, Paths>, until_ms: u64) -> Vec<u64> {
-        let mut m = Missing::default();
+        let mut m = SubflowReopen::default();
         let endpoints = BTreeSet::from([a(1), a(2)]);
         let times = (0..until_ms).step_by(250);
         let tried = times.filter(|t| {
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn nothing_is_done_about_an_address_that_is_held() {
-        let mut m = Missing::default();
+        let mut m = SubflowReopen::default();
         let endpoints = BTreeSet::from([a(1), a(2)]);
         let looks = BTreeMap::from([(1, stalled(&[1], 2, 0))]);
         for t in 0..9 {

@@ -4,6 +4,8 @@
 
 use std::net::IpAddr;
 
+use braid_access::view::Route;
+
 use super::diff::Op;
 use super::view::View;
 use crate::pm::Endpoint;
@@ -32,6 +34,7 @@ impl Refusal {
         };
         match &self.op {
             Op::AddRoute(r) | Op::DeleteRoute(r) => Some(r.ifindex),
+            Op::AddRule(r) | Op::DeleteRule(r) if r.is_for_unbonded() => None,
             Op::AddRule(r) | Op::DeleteRule(r) => has(&|a| r.source.contains(&a)),
             Op::AddEndpoint(e) | Op::DeleteEndpoint(e) | Op::SetBackup(e, _) => {
                 e.ifindex.or_else(|| has(&|a| a == e.address))
@@ -43,6 +46,9 @@ impl Refusal {
     /// could not be deleted counts, too: it is in the way of what takes its place.
     fn is_needed_by(&self, ifindex: Option<u32>, address: IpAddr) -> bool {
         match &self.op {
+            // Subflows that join are bound to their address.
+            Op::AddRoute(r) | Op::DeleteRoute(r) if r.is_for_unbonded() => false,
+            Op::AddRule(r) | Op::DeleteRule(r) if r.is_for_unbonded() => false,
             Op::AddRoute(r) | Op::DeleteRoute(r) => {
                 r.is_v4() == address.is_ipv4() && ifindex.is_none_or(|i| i == r.ifindex)
             }
@@ -88,11 +94,21 @@ impl Refused {
         }
     }
 
-    /// Whether `op` has to wait for a step that was refused.
+    /// Whether `op` has to wait for a step that was refused. What is not bonded does not leave by
+    /// an interface for whose own packets there is no route.
     pub fn holds_back(&self, op: &Op) -> bool {
-        let Op::AddEndpoint(e) = op else { return false };
-        let needs = |r: &Refusal| r.is_needed_by(e.ifindex, e.address);
-        self.0.iter().any(needs)
+        match op {
+            Op::AddEndpoint(e) => {
+                let needs = |r: &Refusal| r.is_needed_by(e.ifindex, e.address);
+                self.0.iter().any(needs)
+            }
+            Op::AddRoute(r) if r.is_for_unbonded() => {
+                let same = |of: &Route| (of.ifindex, of.is_v4()) == (r.ifindex, r.is_v4());
+                let own = |r: &Refusal| matches!(&r.op, Op::AddRoute(of) if same(of) && !of.is_for_unbonded());
+                self.0.iter().any(own)
+            }
+            _ => false,
+        }
     }
 
     /// Whether `op` was refused, or has to wait for one that was.
@@ -124,11 +140,12 @@ impl Refused {
 
 #[cfg(test)]
 mod tests {
-    use super::super::view::{
-        Address, FIRST_TABLE, PROTOCOL, RULE_PRIORITY, Route, Rule, everywhere,
-    };
     use super::*;
     use crate::pm::EndpointFlags;
+    use braid_access::view::{
+        Address, DEFAULT_PRIORITY, DEFAULT_TABLE, FIRST_TABLE, PROTOCOL, RULE_PRIORITY, Rule,
+        everywhere,
+    };
 
     fn address(k: u8) -> IpAddr {
         IpAddr::from([10, 77, k, 2])
@@ -165,10 +182,8 @@ mod tests {
             deprecated: false,
             temporary: false,
         };
-        let view = View {
-            addresses: [2, 1].map(one).into(),
-            ..View::default()
-        };
+        let mut view = View::default();
+        view.network.addresses = [2, 1].map(one).into();
         for op in [
             Op::AddRoute(route(1)),
             Op::DeleteRoute(route(1)),
@@ -185,6 +200,34 @@ mod tests {
             assert!(refused.of(1, address(1)).is_some() && refused.of(2, address(2)).is_none());
             assert_eq!(refused.iter().next().unwrap().ifindex(&view), Some(1));
         }
+    }
+
+    #[test]
+    fn no_endpoint_waits_for_what_is_not_bonded() {
+        let to_all = Rule {
+            protocol: PROTOCOL,
+            ..Rule::new(DEFAULT_PRIORITY, everywhere(true), DEFAULT_TABLE)
+        };
+        let by_one = Route {
+            table: DEFAULT_TABLE,
+            ..route(1)
+        };
+        for op in [Op::AddRule(to_all), Op::AddRoute(by_one)] {
+            let mut refused = Refused::default();
+            refused.note(&op, "no".into());
+            assert!(refused.has(&op) && !refused.has(&endpoint(1)), "{op:?}");
+            assert_eq!(refused.of(1, address(1)), None);
+        }
+        // Nor is it tried by an interface whose own route was refused.
+        let by = |k: u8| {
+            Op::AddRoute(Route {
+                table: DEFAULT_TABLE,
+                ..route(k)
+            })
+        };
+        let mut refused = Refused::default();
+        refused.note(&Op::AddRoute(route(1)), "no".into());
+        assert!(refused.holds_back(&by(1)) && !refused.holds_back(&by(2)));
     }
 
     #[test]

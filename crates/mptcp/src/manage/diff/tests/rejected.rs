@@ -1,6 +1,6 @@
 //! The kernel refuses steps, any of them.
 
-use super::super::super::refused::Refused;
+use super::super::super::rejected::Refused;
 use super::*;
 
 /// Takes the steps from `view` to `plan`; those that `refuses` takes for its own are not.
@@ -25,6 +25,7 @@ fn take(view: &mut View, memory: &mut Memory, p: &Plan, refuses: &dyn Fn(&Op) ->
 /// Whether the use needs this step, by what the kernel does with packets from its address.
 fn own(op: &Op, u: &Use) -> bool {
     match op {
+        Op::AddRoute(r) if r.is_for_unbonded() => false,
         Op::AddRoute(r) => (r.ifindex, r.is_v4()) == (u.ifindex, u.address.is_ipv4()),
         Op::AddRule(r) => r.source == IpNet::from(u.address),
         Op::AddEndpoint(e) => e.address == u.address,
@@ -52,7 +53,7 @@ proptest! {
         let (s, mut view, _) = build(&w);
         view.endpoints.clear();
         let mut memory = Memory::default();
-        memory.learn(&view, &s.proxy);
+        memory.known.learn(&view, &s.proxy);
         let none = Conditions::new();
         let p = plan(&s, &view, &memory, &none);
         let all: Vec<_> = diff(&view, &p).into_iter().filter(adds).collect();
@@ -91,7 +92,7 @@ proptest! {
 
 #[test]
 fn others_take_the_place_of_an_access_that_was_refused() {
-    use AccessState::{Active, Backup, Ignored, Silent};
+    use AccessState::{Backup, Ignored, Init, Silent};
     let mut view = device(3);
     let mut s = settings(
         (1..=3)
@@ -103,7 +104,7 @@ fn others_take_the_place_of_an_access_that_was_refused() {
         a.priority = Some(priority);
     }
     let mut memory = Memory::default();
-    memory.learn(&view, &s.proxy);
+    memory.known.learn(&view, &s.proxy);
     let states = |p: &Plan| -> Vec<AccessState> { p.accesses.iter().map(|(s, _)| *s).collect() };
     let none = Conditions::new();
     let p = plan(&s, &view, &memory, &none);
@@ -114,12 +115,12 @@ fn others_take_the_place_of_an_access_that_was_refused() {
         &|op| matches!(op, Op::AddRoute(r) if r.ifindex == 1),
     );
     let p = plan(&s, &view, &memory, &none);
-    assert_eq!(states(&p), [Ignored, Active, Backup]);
+    assert_eq!(states(&p), [Ignored, Init, Backup]);
     // The second falls silent: it is not kept as the last one, nor is the first.
     let since = Time::from_nanos(1);
     let silent = Conditions::from([(v4(2), Condition::Silent { since })]);
     let p = plan(&s, &view, &memory, &silent);
-    assert_eq!(states(&p), [Ignored, Silent, Active]);
+    assert_eq!(states(&p), [Ignored, Silent, Init]);
     // With nothing else there is, it is kept.
     let both = [2, 3].map(|k| {
         (
@@ -141,5 +142,5 @@ fn others_take_the_place_of_an_access_that_was_refused() {
     let p = plan(&s, &view, &memory, &none);
     take(&mut view, &mut memory, &p, &|_| false);
     let p = converge(&s, &mut view, &mut memory, &none);
-    assert_eq!(states(&p), [Active, Backup, Backup]);
+    assert_eq!(states(&p), [Init, Backup, Backup]);
 }

@@ -1,16 +1,13 @@
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use braid_api::AccessState;
+use braid_access::settings::Mesh;
+use braid_access::trial::{Attempt, Tried};
+use braid_access::view::{Address, Interface, MAIN_PRIORITY, MAIN_TABLE, everywhere};
 use braid_core::Time;
 use proptest::prelude::*;
 
-use super::super::super::trial::{Attempt, Tried};
-use super::super::super::view::{MAIN_PRIORITY, MAIN_TABLE, Route, Rule, everywhere};
 use super::super::testing::{access, settings};
-use super::super::{Mesh, Plan, plan};
 use super::*;
-use crate::pm::EndpointFlags;
 
 const GLOBAL: &str = "2001:db8:1::2";
 const LOCAL: &str = "fd00:0:0:1::2";
@@ -22,10 +19,8 @@ fn ip(text: &str) -> IpAddr {
 /// Interfaces `d1`.. with these addresses in the kernel's order, and default routes.
 fn device(addresses: &[(u32, &str)]) -> (Settings, View) {
     let main = |v4| Rule::new(MAIN_PRIORITY, everywhere(v4), MAIN_TABLE);
-    let mut view = View {
-        rules: vec![main(true), main(false)],
-        ..View::default()
-    };
+    let mut view = View::default();
+    view.network.rules = vec![main(true), main(false)];
     let mut s = settings(vec![]);
     s.proxy = vec![ip("192.0.2.1"), ip("2001:db8:77::1")];
     for (k, address) in addresses {
@@ -68,7 +63,7 @@ fn silent(all: &[&str]) -> Conditions {
 }
 
 fn planned(s: &Settings, view: &View, memory: &mut Memory, c: &Conditions) -> Plan {
-    memory.learn(view, &s.proxy);
+    memory.known.learn(view, &s.proxy);
     plan(s, view, memory, c)
 }
 
@@ -103,7 +98,7 @@ fn tried(p: &Plan, view: &View, c: &Conditions, memory: &mut Memory, all: &[Atte
             doubled: with(u.address) > 1,
         })
         .collect();
-    memory.trials.look(&tried, all, Time::from_nanos(at));
+    memory.known.trials.look(&tried, all, Time::from_nanos(at));
 }
 
 #[test]
@@ -256,7 +251,7 @@ fn of_two_interfaces_with_one_address_the_other_has_its_turn() {
     view.interfaces[0].up = false;
     assert_eq!(by(&planned(&s, &view, &mut memory, &none)), Some(2));
     let up = BTreeSet::from([("d2".to_owned(), ip("10.77.1.2"))]);
-    memory.trials.keep(&up, &BTreeSet::new());
+    memory.known.trials.keep(&up, &BTreeSet::new());
     view.interfaces[0].up = true;
     assert_eq!(
         by(&planned(&s, &view, &mut memory, &none)),
@@ -327,4 +322,32 @@ proptest! {
         prop_assert!(none.endpoints.len() == all.len().min(max));
         prop_assert!(!p.endpoints.is_empty(), "the last one stays");
     }
+}
+
+#[test]
+fn an_access_is_active_once_something_has_come_back() {
+    let (s, view) = device(&[(1, "10.77.1.2"), (2, "10.77.2.2")]);
+    let (mut memory, none) = (Memory::default(), Conditions::new());
+    let states = |memory: &mut Memory, c: &Conditions| {
+        let p = planned(&s, &view, memory, c);
+        assert_eq!(p.endpoints.len(), 2, "both are used");
+        [p.accesses[0].clone(), p.accesses[1].clone()]
+    };
+    let [(first, why), (second, _)] = states(&mut memory, &none);
+    assert_eq!((first, second), (AccessState::Init, AccessState::Init));
+    assert_eq!(why, "nothing has come back on d1 yet");
+    assert!(memory.known.trials.answered("d1", ip("10.77.1.2")));
+    let [(first, why), (second, _)] = states(&mut memory, &none);
+    assert_eq!((first, second), (AccessState::Active, AccessState::Init));
+    assert_eq!(why, "used");
+    // A subflow proves as much as an answer.
+    let p = planned(&s, &view, &mut memory, &none);
+    let open = attempts(&["10.77.1.2", "10.77.2.2"], &[]);
+    tried(&p, &view, &none, &mut memory, &open, 1);
+    let [_, (second, _)] = states(&mut memory, &none);
+    assert_eq!(second, AccessState::Active);
+    // Another proxy has to answer anew.
+    memory.known.trials.unheard();
+    let [(first, _), _] = states(&mut memory, &none);
+    assert_eq!(first, AccessState::Init);
 }
