@@ -83,6 +83,8 @@ impl From<braid_mptcp::Error> for TrafficError {
     fn from(e: braid_mptcp::Error) -> Self {
         if e.is_lacking() {
             Self::Missing(e.to_string())
+        } else if e.is_misnamed() {
+            Self::Spec(e.to_string())
         } else {
             Self::Kernel(e)
         }

@@ -46,6 +46,7 @@ pub use cbr::Cbr;
 pub use command::{CommandOutcome, CommandSpec, RunningCommand};
 pub use error::{Result, TrafficError};
 pub use kind::Kind;
+pub use listening::sockets;
 pub use meter::MOST_LISTED;
 pub use pattern::{Corruption, Pattern};
 pub use report::{
@@ -126,36 +127,30 @@ fn meet(spec: &TrafficSpec, env: &mut Env<'_>) -> Result<(Conn, braid_core::Time
 }
 
 /// The process `braid __traffic --spec ARG`: ARG is a file's path or JSON.
-/// Prints events to standard output and returns the exit status. SIGTERM and
-/// SIGINT end it early, with its report.
-pub fn main(arg: &str) -> u8 {
-    match TrafficSpec::from_arg(arg).and_then(|spec| Ok((spec, signals()?))) {
-        Ok((spec, stop)) => {
-            // Pacing is to the nearest timer, not to the next 50 us; where this
-            // is refused, it is 50 us.
-            let _ = prctl::set_timerslack(1);
-            let mut out = std::io::stdout().lock();
-            let mut emit = |event: &TrafficEvent| {
-                let line = serde_json::to_string(event)
-                    .expect("events hold only strings, numbers and finite floats");
-                // Without a reader the traffic still runs to its end.
-                let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-            };
-            let mut env = Env {
-                emit: &mut emit,
-                stop: &stop,
-            };
-            let (_, error) = run(&spec, &mut env);
-            error.map_or(0, |e| {
-                eprintln!("braid traffic: {e}");
-                e.exit_status()
-            })
-        }
-        Err(e) => {
-            eprintln!("braid traffic: {e}");
-            e.exit_status()
-        }
-    }
+/// Prints events to standard output. SIGTERM and SIGINT end it early, with its report.
+///
+/// # Errors
+/// The specification is wrong, or the traffic failed; [`TrafficError::exit_status`] is the
+/// process's.
+pub fn main(arg: &str) -> Result<()> {
+    let spec = TrafficSpec::from_arg(arg)?;
+    let stop = signals()?;
+    // Pacing is to the nearest timer, not to the next 50 us; where this
+    // is refused, it is 50 us.
+    let _ = prctl::set_timerslack(1);
+    let mut out = std::io::stdout().lock();
+    let mut emit = |event: &TrafficEvent| {
+        let line = serde_json::to_string(event)
+            .expect("events hold only strings, numbers and finite floats");
+        // Without a reader the traffic still runs to its end.
+        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    };
+    let mut env = Env {
+        emit: &mut emit,
+        stop: &stop,
+    };
+    let (_, error) = run(&spec, &mut env);
+    error.map_or(Ok(()), Err)
 }
 
 fn signals() -> Result<Arc<AtomicBool>> {

@@ -34,8 +34,8 @@ fn process_group(stat: &str) -> Option<i32> {
     rest.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// Numbers of the sockets that a process holds.
-fn sockets(pid: i32) -> HashSet<u64> {
+/// Returns the inodes of the sockets that a process holds; none where this user may not see them.
+pub fn sockets(pid: i32) -> HashSet<u64> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"))
         .into_iter()
         .flatten();

@@ -258,7 +258,8 @@ fn unknown_congestion_control() {
     s.cc = Some("nonesuch".into());
     let mut end = End::start(&s);
     let report = end.watch.report(SOON).unwrap();
-    assert_eq!(end.child.wait().unwrap().code(), Some(3));
+    // No kernel has one of this name: the request is wrong, not the machine.
+    assert_eq!(end.child.wait().unwrap().code(), Some(2));
     assert!(report.errors[0].contains("nonesuch"), "{report:?}");
 }
 

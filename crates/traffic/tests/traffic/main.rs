@@ -26,7 +26,13 @@ fn main() -> ExitCode {
         && sub == "__traffic"
         && flag == "--spec"
     {
-        return traffic::main(spec).into();
+        return match traffic::main(spec) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                eprintln!("braid traffic: {e}");
+                e.exit_status().into()
+            }
+        };
     }
     match &args[..] {
         [sub, at] if sub == "__serve" => {
