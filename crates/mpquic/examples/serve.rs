@@ -2,7 +2,7 @@
 //! `serve ADDRESS:PORT`. It prints the pin that devices trust it by.
 
 use braid_mpquic::tls::{self, Devices, Identity};
-use braid_mpquic::{Lane, Options, Proxy, Session};
+use braid_mpquic::{Lane, Options, PathEvent, Proxy, Session};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::main(flavor = "current_thread")]
@@ -37,9 +37,11 @@ async fn tell(session: Session) {
     };
     while let Ok(change) = events.recv().await {
         let access = change.access.as_deref().unwrap_or("a path");
-        match change.up {
-            true => eprintln!("{access} is up"),
-            false => eprintln!("{access} is down: {}", change.why),
+        match change.what {
+            PathEvent::Up => eprintln!("{access} is up"),
+            PathEvent::Silent => eprintln!("{access} is silent"),
+            PathEvent::Heard => eprintln!("{access} is heard again"),
+            PathEvent::Down => eprintln!("{access} is down: {}", change.why),
         }
     }
     eprintln!("{}", session.ended().await);

@@ -12,8 +12,9 @@ use crate::Error;
 pub struct Access {
     /// Its name.
     pub name: String,
-    /// The interface that its packets leave by, at the device; none where the routes say
-    /// that, and at the proxy.
+    /// The interface that its packets leave by, at the device: a name, or a pattern such as
+    /// `wwan*`, of whose interfaces one is used at a time. None where the routes say that, and at
+    /// the proxy.
     pub interface: Option<String>,
     /// The address that leads over it: our own at the device, the device's, or a prefix
     /// of those, at the proxy. None where there is none now.
@@ -29,6 +30,9 @@ pub struct Access {
     /// Rates that it is expected to carry, bits per second each way; at the device, which tells
     /// the proxy. New paths then begin with half of that, and not with ten packets.
     pub expected: Expected,
+    /// Whether the device has named it, and no configuration. Its paths are told by their
+    /// identifiers.
+    pub registered: bool,
 }
 
 impl Access {
@@ -58,6 +62,7 @@ impl Access {
             priority: 0,
             backup: false,
             expected: Expected::default(),
+            registered: false,
         }
     }
 

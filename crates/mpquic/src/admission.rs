@@ -2,12 +2,12 @@
 //!
 //! Whoever forges addresses can begin any number of handshakes and finish none. Above
 //! [`RETRY_ABOVE`] of them, a peer proves that it receives at its address before anything
-//! is kept for it (RFC 9000 8.1.2); above [`MOST_HALF_OPEN`], it is refused.
+//! is kept for it (RFC 9000 8.1.2); above [`MAX_HALF_OPEN`], it is refused.
 
 /// Handshakes under way for which nobody has to prove an address.
 pub const RETRY_ABOVE: usize = 64;
 /// Handshakes under way at most.
-pub const MOST_HALF_OPEN: usize = 1024;
+pub const MAX_HALF_OPEN: usize = 1024;
 
 /// Verdict on an attempt to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) fn admit(half_open: usize, validated: bool) -> Verdict {
     match (half_open, validated) {
         (..RETRY_ABOVE, _) => Verdict::Accept,
         (_, false) => Verdict::Retry,
-        (..MOST_HALF_OPEN, true) => Verdict::Accept,
+        (..MAX_HALF_OPEN, true) => Verdict::Accept,
         (_, true) => Verdict::Refuse,
     }
 }
@@ -42,7 +42,7 @@ mod tests {
         assert_eq!(of(0), [Accept, Accept]);
         assert_eq!(of(RETRY_ABOVE - 1), [Accept, Accept]);
         assert_eq!(of(RETRY_ABOVE), [Retry, Accept]);
-        assert_eq!(of(MOST_HALF_OPEN - 1), [Retry, Accept]);
-        assert_eq!(of(MOST_HALF_OPEN), [Retry, Refuse]);
+        assert_eq!(of(MAX_HALF_OPEN - 1), [Retry, Accept]);
+        assert_eq!(of(MAX_HALF_OPEN), [Retry, Refuse]);
     }
 }

@@ -45,7 +45,7 @@ const STREAMS_LAST: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(1);
 /// Time that a silent session has beside four round trips to answer, when an attempt was answered.
 const GRACE: Duration = Duration::from_millis(200);
-const MOST_GRACE: Duration = Duration::from_secs(1);
+const MAX_GRACE: Duration = Duration::from_secs(1);
 
 /// Where to, and how.
 pub struct Target {
@@ -349,7 +349,7 @@ impl Dial {
                 i,
             )?;
             if let Some(c) = host.connection(handle) {
-                c.limit(if eager { BURSTS } else { BURSTS_LATER });
+                c.limit_bursts(if eager { BURSTS } else { BURSTS_LATER });
             }
             self.attempts.push(Attempt {
                 handle,
@@ -399,8 +399,11 @@ impl Dial {
                     close(host, handle, now);
                     return None;
                 }
-                let round = host.connection(won).map(|c| c.round()).unwrap_or_default();
-                let grace = (GRACE + 4 * round).min(MOST_GRACE);
+                let round = host
+                    .connection(won)
+                    .map(|c| c.max_rtt())
+                    .unwrap_or_default();
+                let grace = (GRACE + 4 * round).min(MAX_GRACE);
                 self.heir = Some((handle, now + grace));
             }
             Event::Lost(reason) => {

@@ -75,6 +75,14 @@ pub enum Error {
         /// Accesses that there are.
         known: String,
     },
+    /// An access names an interface that cannot be called so.
+    #[error("access \"{access}\": {why}")]
+    BadInterface {
+        /// The access.
+        access: String,
+        /// Fault of the name, and what was expected.
+        why: String,
+    },
     /// No access can be used.
     #[error("connect to {remote}: no access is up (asked for {accesses})")]
     NoAccess {
@@ -117,7 +125,7 @@ pub enum Error {
     },
     /// The interfaces cannot be followed.
     #[error(transparent)]
-    Link(#[from] braid_link::Error),
+    Link(#[from] braid_access::Error),
     /// The library refused to connect.
     #[error("connect to {remote}: {source}")]
     Connect {

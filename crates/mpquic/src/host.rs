@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use braid_core::Pattern;
 use bytes::BytesMut;
 use noq_proto::{
     ClientConfig, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
@@ -20,7 +21,7 @@ use crate::steering::{Acks, Lane, Steering};
 use crate::{Error, transport};
 
 /// Answers that wait to be sent, at most; whoever is answered so asks again.
-const MOST_ANSWERS: usize = 1024;
+const MAX_ANSWERS: usize = 1024;
 
 /// Options that connections are made with.
 #[derive(Clone, Debug)]
@@ -39,19 +40,22 @@ pub struct Options {
     /// Bytes of one stream of the datagram lane that are sent beyond the first that is not
     /// acknowledged, at most; none: as many as the peer has room for (16 MiB).
     pub send_window: Option<u64>,
-    /// At the proxy: what a device says of its accesses ([`Access::expected`]) is believed,
-    /// and may fill a queue for a round trip. For devices that are known.
-    pub heed: bool,
+    /// Whether the proxy applies the rates that a device expects of its accesses
+    /// ([`Access::expected`]), which may fill a queue for a round trip: for devices that are
+    /// known.
+    pub trust_peer_expectations: bool,
     /// At the proxy: by what devices learn at once that it has started anew and knows
     /// nothing of their sessions (stateless reset, RFC 9000 10.3). Known to it alone and
     /// the same after each start; none: they find out after a while.
     pub reset_key: Option<[u8; 32]>,
+    /// At the device: interfaces that are never used, whatever access names them.
+    pub ignore: Vec<Pattern>,
 }
 
 impl Options {
     /// The least [`Options::send_window`] that makes sense, bytes: with less a fast access
     /// waits for its own acknowledgements.
-    pub const LEAST_SEND_WINDOW: u64 = 64 * 1024;
+    pub const MIN_SEND_WINDOW: u64 = 64 * 1024;
 }
 
 impl Default for Options {
@@ -64,8 +68,9 @@ impl Default for Options {
             resume: true,
             acks: Acks::default(),
             send_window: None,
-            heed: true,
+            trust_peer_expectations: true,
             reset_key: None,
+            ignore: Vec::new(),
         }
     }
 }
@@ -154,7 +159,7 @@ impl Host {
     /// there would wait, and is better sent elsewhere.
     pub fn hold(&mut self, access: usize, held: bool) {
         for c in self.connections.values_mut() {
-            c.hold(access, held);
+            c.set_socket_full(access, held);
         }
     }
 
@@ -191,7 +196,7 @@ impl Host {
             scheduler,
             options: options.clone(),
             accesses,
-            first: Some(first),
+            initial_access: Some(first),
             now,
         });
         self.connections.insert(handle.0, connection);
@@ -247,8 +252,19 @@ impl Host {
         }
     }
 
+    /// Takes no more connections in. Whoever asks for one gets no answer, so that an end that
+    /// takes this one's place is found by the next attempt.
+    pub fn stop_listening(&mut self) {
+        self.listening = None;
+    }
+
+    /// Whether connections are taken in.
+    pub fn is_listening(&self) -> bool {
+        self.listening.is_some()
+    }
+
     fn answer(&mut self, transmit: Transmit, buf: Vec<u8>) {
-        if self.answers.len() < MOST_ANSWERS {
+        if self.answers.len() < MAX_ANSWERS {
             self.answers.push_back((transmit, buf));
         }
     }
@@ -297,7 +313,7 @@ impl Host {
                     scheduler,
                     options: l.options.clone(),
                     accesses: l.accesses.clone(),
-                    first: None,
+                    initial_access: None,
                     now,
                 });
                 self.connections.insert(handle.0, connection);

@@ -28,7 +28,7 @@ const SMOOTH: u32 = 16;
 pub(crate) struct Times {
     pub(crate) smoothed: Duration,
     pub(crate) latest: Duration,
-    pub(crate) least: Duration,
+    pub(crate) min_rtt: Duration,
 }
 
 impl Times {
@@ -50,7 +50,7 @@ impl Limits {
     /// Whether a packet is lost that was sent `age` ago, and is `behind` the largest number
     /// acknowledged.
     pub(crate) fn exceeded(&self, behind: u64, age: Duration) -> bool {
-        self.packets.is_some_and(|most| behind >= most) || age >= self.delay
+        self.packets.is_some_and(|max| behind >= max) || age >= self.delay
     }
 }
 
@@ -93,7 +93,7 @@ impl Reordering {
                 delay: longest + least,
             };
         }
-        let window = (step(times) * self.steps).min(self.most(times));
+        let window = (step(times) * self.steps).min(self.max_window(times));
         Limits {
             packets: None,
             delay: longest + window.max(least),
@@ -119,7 +119,7 @@ impl Reordering {
     }
 
     /// The widest window (RFC 8985 6.2.2).
-    fn most(&self, times: Times) -> Duration {
+    fn max_window(&self, times: Times) -> Duration {
         times.smoothed.max(self.all)
     }
 
@@ -139,15 +139,15 @@ impl Reordering {
         if !late.spurious && late.behind < PACKETS && over < longest / PART {
             return;
         }
-        let most = in_steps(self.most(times), times);
-        let needed = in_steps(over, times).clamp(1, most.max(1));
+        let max = in_steps(self.max_window(times), times);
+        let needed = in_steps(over, times).clamp(1, max.max(1));
         (self.quiet, self.needed) = (0, self.needed.max(needed));
         if !late.spurious {
             return;
         }
         if self.grown.is_none_or(|t| late.sent > t) {
             self.grown = Some(now);
-            self.steps = (self.steps + 1).min(most.max(1));
+            self.steps = (self.steps + 1).min(max.max(1));
         }
         self.steps = self.steps.max(needed);
     }
@@ -178,7 +178,7 @@ impl Reordering {
 }
 
 fn step(times: Times) -> Duration {
-    (times.least.min(times.smoothed) / STEPS).max(Duration::from_micros(1))
+    (times.min_rtt.min(times.smoothed) / STEPS).max(Duration::from_micros(1))
 }
 
 /// So many steps cover `time`.
@@ -201,7 +201,7 @@ mod tests {
     const TIMES: Times = Times {
         smoothed: Duration::from_millis(40),
         latest: Duration::from_millis(40),
-        least: Duration::from_millis(20),
+        min_rtt: Duration::from_millis(20),
     };
 
     /// At `now`, a packet is acknowledged that was sent `age` ms ago.
@@ -229,7 +229,7 @@ mod tests {
         let none = Times {
             smoothed: ms(0),
             latest: ms(0),
-            least: ms(0),
+            min_rtt: ms(0),
         };
         assert_eq!(r.limits(none).delay, GRANULARITY);
     }
@@ -303,7 +303,7 @@ mod tests {
         (0..300_u64, 0..300_u64, 0..300_u64).prop_map(|(smoothed, latest, least)| Times {
             smoothed: ms(smoothed),
             latest: ms(latest),
-            least: ms(least),
+            min_rtt: ms(least),
         })
     }
 
@@ -361,7 +361,7 @@ mod tests {
             for (at, n) in arrivals {
                 let now = begin + ms(at);
                 let least = ms(20);
-                let times = Times { smoothed: ms(30), latest: ms(20), least };
+                let times = Times { smoothed: ms(30), latest: ms(20), min_rtt: least };
                 while next < at.min(4000) {
                     open.insert(next);
                     next += 1;

@@ -33,7 +33,7 @@ const DATAGRAMS_RECEIVED: usize = 4 << 20;
 /// UDP payload of a full packet over IPv4 or IPv6 at an MTU of 1500.
 pub(crate) const PAYLOAD: u16 = 1452;
 /// UDP payload of a packet that every path of QUIC carries (RFC 9000 14).
-const LEAST_PAYLOAD: u16 = 1200;
+const MIN_PAYLOAD: u16 = 1200;
 /// How exactly a path's is searched for between the two.
 const MTU_STEP: u16 = 16;
 
@@ -59,7 +59,7 @@ pub(crate) fn config(lane: Lane, inner: Inner, shared: &Shared) -> Arc<Transport
         // The lane looks itself what fits, on each path. The library would have the least of
         // all paths for all of its datagrams.
         Lane::Datagram => PAYLOAD,
-        Lane::Stream => LEAST_PAYLOAD,
+        Lane::Stream => MIN_PAYLOAD,
     };
     t.min_mtu(initial);
     // On this lane the device ends single paths, and keeps all of them where none is left.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use braid_core::sched::WrrMode;
 use braid_mpquic::tls::{self, Devices, Identity, Pin, Trust};
-use braid_mpquic::{Access, Device, Error, Lane, Options, Proxy, Session};
+use braid_mpquic::{Access, Device, Error, Lane, Options, PathEvent, Proxy, Session};
 use braid_netns::world::{self, SERVICE, World};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -214,7 +214,9 @@ fn an_access_that_is_lost_is_left_and_used_again() {
                 }
                 let mut told = Vec::new();
                 while let Ok(e) = events.try_recv() {
-                    told.push((e.access.unwrap(), e.up));
+                    if matches!(e.what, PathEvent::Up | PathEvent::Down) {
+                        told.push((e.access.unwrap(), e.what == PathEvent::Up));
+                    }
                 }
                 let ends = |name: &str| {
                     let mine = told.iter().filter(|(a, _)| a == name);
@@ -473,8 +475,9 @@ fn programs_are_forwarded_where_that_is_allowed() {
                 ready.send(()).unwrap();
                 let session = proxy.accept().await.unwrap();
                 let allowed = Allowed(vec!["10.77.0.0/24".parse().unwrap()]);
+                let (others, _) = tokio::sync::mpsc::channel(1);
                 tokio::select! {
-                    () = serve(session, allowed) => {}
+                    () = serve(session, allowed, others) => {}
                     _ = stopped => {}
                 }
             });
@@ -547,4 +550,40 @@ fn a_proxy_that_starts_anew_is_noticed_soon() {
             assert!(!ended.is_closed(), "{ended}");
         });
     });
+}
+
+#[test]
+fn a_proxy_that_stops_closes_its_sessions_and_takes_no_others_in() {
+    let Some(w) = World::new(1) else { return };
+    let options = Options::default();
+    let (identity, pin) = identity();
+    let (stop, mut stopped) = mpsc::channel::<()>(1);
+    let (ready, when) = std::sync::mpsc::channel();
+    let ends = options.clone();
+    let proxy = w.proxy.spawn(move || {
+        runtime().block_on(async {
+            let tls = tls::server(&identity, &Devices::Anyone, tls::alpn(ends.lane)).unwrap();
+            let at = SocketAddr::from((SERVICE, PORT));
+            let proxy = Proxy::listen(&[at], tls, &ends, vec![]).unwrap();
+            ready.send(()).unwrap();
+            let _session = proxy.accept().await.unwrap();
+            stopped.recv().await;
+            proxy.stop();
+            let other = tokio::time::timeout(Duration::from_secs(2), proxy.accept());
+            assert!(other.await.is_err(), "a session was taken in");
+        });
+    });
+    when.recv().unwrap();
+    w.device.run(|| {
+        runtime().block_on(async {
+            let session = connect(pin, &options, on_interfaces(1)).await.unwrap();
+            stop.send(()).await.unwrap();
+            let ended = tokio::time::timeout(Duration::from_secs(2), session.ended());
+            assert!(ended.await.expect("it is told").is_closed());
+            let again = connect(pin, &options, on_interfaces(1));
+            let again = tokio::time::timeout(Duration::from_secs(1), again);
+            assert!(!matches!(again.await, Ok(Ok(_))), "it is taken in");
+        });
+    });
+    proxy.join().unwrap();
 }

@@ -35,7 +35,7 @@ struct Delay {
     /// Minimum of the round-trip times. The draft takes the mean, which also counts what packets
     /// wait for in bursts, for one acknowledgement of many, and for a busy processor; the
     /// minimum is the queue that stands, as Linux's TCP Vegas measures it.
-    least: Duration,
+    min_rtt: Duration,
 }
 
 impl std::fmt::Debug for Coupled {
@@ -105,13 +105,13 @@ impl Coupled {
         let sample = sample.min(smoothed).max(self.min_rtt);
         let round = self.delay.get_or_insert(Delay {
             began: now,
-            least: sample,
+            min_rtt: sample,
         });
-        round.least = round.least.min(sample);
+        round.min_rtt = round.min_rtt.min(sample);
         if sent < round.began {
             return;
         }
-        let rtt = round.least.as_secs_f64();
+        let rtt = round.min_rtt.as_secs_f64();
         self.delay = None;
         let base_rtt = self.min_rtt.as_secs_f64();
         let Some((paths, me)) = self.paths().filter(|_| base_rtt > 0.0) else {

@@ -9,11 +9,11 @@ use super::shared::Slot;
 /// A path's queue is left alone that is less than this part of its round trip.
 const SHORT: f64 = 0.1;
 /// At most this part of a window is taken away at a time.
-const MOST: f64 = 0.5;
+const MAX_CUT: f64 = 0.5;
 /// This part of a window comes back in a round trip.
 const EASE: u64 = 20;
 /// Packets that a path keeps.
-const LEAST: u64 = 4;
+const MIN_PACKETS: u64 = 4;
 
 /// Such a window.
 #[derive(Clone, Copy, Debug)]
@@ -27,20 +27,20 @@ pub(super) struct Cap {
 impl Slot {
     /// Limits the window to what the path carries without a queue, and little more.
     pub(crate) fn drain(&mut self, now: Instant) {
-        let (least, srtt) = (self.least_rtt.as_secs_f64(), self.srtt.as_secs_f64());
+        let (least, srtt) = (self.min_rtt.as_secs_f64(), self.srtt.as_secs_f64());
         // Before the first sample of a path that was resumed, its queue is not known.
         let queue = if least > 0.0 { 1.0 - least / srtt } else { 0.0 };
         if self.cap.is_some_and(|c| c.less > now) || queue < SHORT {
             return;
         }
-        let keep = (1.0 - queue + SHORT / 2.0).max(MOST);
+        let keep = (1.0 - queue + SHORT / 2.0).max(MAX_CUT);
         let window = (self.window.min(self.in_flight) as f64 * keep) as u64;
         self.cap = Some(Cap {
-            window: window.max(LEAST * self.mtu),
+            window: window.max(MIN_PACKETS * self.mtu),
             less: now + self.srtt,
             more: now + self.srtt,
         });
-        self.follow(self.own);
+        self.follow(self.controller_window);
     }
 
     /// A round trip without a reason to drain it gives it some more.
@@ -50,13 +50,13 @@ impl Slot {
         };
         cap.window += cap.window / EASE;
         cap.more = now + self.srtt;
-        self.cap = self.cap.filter(|c| c.window < self.own);
-        self.follow(self.own);
+        self.cap = self.cap.filter(|c| c.window < self.controller_window);
+        self.follow(self.controller_window);
     }
 
     /// Whether the controller's own window cannot be in full use.
     pub(super) fn is_capped(&self) -> bool {
-        self.cap.is_some_and(|c| c.window < self.own)
+        self.cap.is_some_and(|c| c.window < self.controller_window)
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
         slot.srtt = ms(21);
         slot.drain(begin);
         assert_eq!(slot.window, 200_000);
-        slot.least_rtt = ms(20);
+        slot.min_rtt = ms(20);
         slot.drain(begin);
         assert_eq!(slot.window, 200_000);
         slot.srtt = ms(40);

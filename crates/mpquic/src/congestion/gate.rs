@@ -135,7 +135,7 @@ impl Gate {
     /// Replaces the controller by a fresh one, where the path's radio has changed.
     fn renew(&mut self, now: Instant) {
         let slot = self.end.slot;
-        let due = |s: &mut super::Slot| std::mem::take(&mut s.anew).then_some(s.mtu);
+        let due = |s: &mut super::Slot| std::mem::take(&mut s.restart_requested).then_some(s.mtu);
         if let Some(mtu) = self.end.shared.with(slot, due) {
             self.inner = self.gates.fresh(slot, now, mtu as u16);
             (self.retreat, self.before) = (None, None);
@@ -172,8 +172,9 @@ impl Gate {
 
     /// A packet is not under way any more.
     fn land(&self, number: u64, bytes: u16) {
-        let landed = |s: &mut super::Slot| s.landed(number, bytes.into());
-        self.end.shared.with(self.end.slot, landed);
+        self.end.shared.with(self.end.slot, |s| {
+            s.landed(number, bytes.into());
+        });
     }
 
     fn lose(&mut self, number: u64, bytes: u16, now: Instant) {
@@ -268,14 +269,14 @@ impl Controller for Gate {
         self.inner.on_packet_sent(at, bytes, number);
         let window = self.inner.window();
         self.end.shared.with(self.end.slot, |s| match s.exempt {
-            true => s.apart.sent(number, bytes),
+            true => s.exempt_in_flight.sent(number, bytes),
             false => {
                 s.in_flight += u64::from(bytes);
                 if let Some(jump) = s.jump.as_mut().filter(|_| s.in_flight > window / 2) {
                     jump.begin(now);
                     // As far as the controller knows, it was in full use.
                     if s.in_flight + s.mtu > window {
-                        s.filled = Some(now);
+                        s.jump_filled_at = Some(now);
                     }
                 }
             }
@@ -303,20 +304,26 @@ impl Controller for Gate {
         let (deviation, slot) = (|s: &mut super::Slot| s.rttvar, self.end.slot);
         let times = Rtt {
             smoothed: rtt.get(),
-            least: rtt.min(),
+            min_rtt: rtt.min(),
             deviation: self.end.shared.with(slot, deviation),
         };
         self.rtt = Some(times);
         self.probes.remove(&number);
         let known = self.losses.acked(number, sent, times, now);
         let idle = self.end.shared.with(slot, |s| {
-            match known {
-                Known::Lost => s.lost = s.lost.saturating_sub(1),
+            let counts = match known {
+                Known::Lost => {
+                    s.lost = s.lost.saturating_sub(1);
+                    true
+                }
                 Known::UnderWay | Known::Nothing => s.landed(number, bytes),
+            };
+            if counts {
+                s.delivery.arrived(bytes, now, rtt.get());
             }
-            (s.srtt, s.least_rtt) = (rtt.get(), rtt.min());
-            if s.newest < Some(sent) {
-                (s.newest, s.heard) = (Some(sent), Some(now));
+            (s.srtt, s.min_rtt) = (rtt.get(), rtt.min());
+            if s.newest_acked_sent_at < Some(sent) {
+                (s.newest_acked_sent_at, s.newest_acked_at) = (Some(sent), Some(now));
             }
             if let Some(jump) = &mut s.jump {
                 jump.acked(bytes);
@@ -343,9 +350,9 @@ impl Controller for Gate {
         self.take_back();
         let in_flight = in_flight.saturating_sub(self.losses.written_off());
         let (idle, newest) = self.end.shared.with(self.end.slot, |s| {
-            s.in_flight = in_flight.saturating_sub(s.apart.bytes());
+            s.in_flight = in_flight.saturating_sub(s.exempt_in_flight.bytes());
             s.jump = s.jump.filter(|j| !j.is_over(now));
-            (s.was_idle(s.newest), s.newest)
+            (s.was_idle(s.newest_acked_sent_at), s.newest_acked_sent_at)
         });
         if let Some(retreat) = self.retreat.take_if(|r| r.is_over(newest)) {
             retreat.tell(&mut *self.inner, now);
@@ -405,12 +412,12 @@ impl Controller for Gate {
         self.end.shared.with(self.end.slot, |s| {
             let window = s.raised(window);
             // The library counts those that are left out.
-            let apart = s.apart.bytes() + self.losses.written_off();
+            let exempt = s.exempt_in_flight.bytes() + self.losses.written_off();
             if s.exempt {
-                return window.max(s.in_flight).saturating_add(apart + ACKS);
+                return window.max(s.in_flight).saturating_add(exempt + ACKS);
             }
             if s.open || !s.scheduled {
-                window.saturating_add(apart)
+                window.saturating_add(exempt)
             } else {
                 0
             }
@@ -497,7 +504,7 @@ mod tests {
             gate.on_packet_sent(now, 1200, 9);
             lost(&mut gate, 0, 50);
             shared.with(slot, |s| {
-                s.least_rtt = ms(40);
+                s.min_rtt = ms(40);
                 s.renew(20e6);
             });
             // Not before something leaves: the window is there at once.

@@ -79,7 +79,7 @@ pub(super) struct Found {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rtt {
     pub(super) smoothed: Duration,
-    pub(super) least: Duration,
+    pub(super) min_rtt: Duration,
     pub(super) deviation: Duration,
 }
 
@@ -221,7 +221,7 @@ impl Losses {
         Times {
             smoothed: rtt.smoothed,
             latest: self.latest,
-            least: rtt.least,
+            min_rtt: rtt.min_rtt,
         }
     }
 
@@ -352,7 +352,7 @@ mod tests {
 
     const RTT: Rtt = Rtt {
         smoothed: Duration::from_millis(40),
-        least: Duration::from_millis(40),
+        min_rtt: Duration::from_millis(40),
         deviation: Duration::from_millis(1),
     };
 

@@ -1,11 +1,13 @@
 //! Congestion control of the paths of one connection.
 
-mod apart;
+mod ack_only;
 mod coupled;
+mod delivery;
 mod drain;
 mod gate;
 mod losses;
 mod resume;
+mod set;
 mod shared;
 
 use std::sync::Arc;
@@ -14,7 +16,8 @@ use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
 
 pub(crate) use gate::{Gate, Gates, Inner};
 pub(crate) use losses::Overtaken;
-pub(crate) use resume::{Jump, Saved};
+pub(crate) use resume::Jump;
+pub(crate) use set::CongestionSet;
 pub(crate) use shared::{Shared, Slot};
 
 use crate::Error;

@@ -24,7 +24,7 @@ const LIFETIME: Duration = Duration::from_secs(10);
 /// The part of that which the next one begins with (the draft's safe half).
 const PART: f64 = 0.5;
 /// More than that no jump is: the credit of all streams of the datagram lane.
-const MOST: u64 = 64 << 20;
+const MAX_JUMP: u64 = 64 << 20;
 /// Round trips after which a jump is over, from when it is made use of.
 const ROUNDS: u32 = 4;
 
@@ -43,9 +43,9 @@ impl Saved {
     pub(crate) fn of(slot: &Slot, now: Instant) -> Option<Self> {
         let srtt = slot.srtt.as_secs_f64();
         // Only what was acknowledged tells of the path.
-        (srtt > 0.0 && slot.newest.is_some()).then(|| Self {
-            rate: slot.own as f64 / srtt,
-            window: slot.own,
+        (srtt > 0.0 && slot.newest_acked_sent_at.is_some()).then(|| Self {
+            rate: slot.controller_window as f64 / srtt,
+            window: slot.controller_window,
             at: now,
         })
     }
@@ -79,7 +79,7 @@ impl Jump {
     /// To the safe part of a path's rate, bytes per second.
     pub(crate) fn to(rate: f64, rtt: Duration) -> Option<Self> {
         (!rtt.is_zero()).then_some(Self {
-            window: ((PART * rate * rtt.as_secs_f64()) as u64).min(MOST),
+            window: ((PART * rate * rtt.as_secs_f64()) as u64).min(MAX_JUMP),
             rtt,
             acked: 0,
             begun: false,
@@ -172,7 +172,7 @@ mod tests {
     fn ended(window: u64, srtt: Duration, now: Instant) -> Slot {
         Slot {
             srtt,
-            newest: Some(now),
+            newest_acked_sent_at: Some(now),
             ..Slot::new(window, 1200)
         }
     }
@@ -212,7 +212,7 @@ mod tests {
     fn a_path_that_carried_nothing_says_nothing() {
         let now = Instant::now();
         let mut slot = ended(2_000_000, Duration::from_millis(200), now);
-        slot.newest = None;
+        slot.newest_acked_sent_at = None;
         assert_eq!(Saved::of(&slot, now), None);
     }
 

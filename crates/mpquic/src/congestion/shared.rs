@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use braid_core::cc::Facts;
 
-use super::apart::Apart;
+use super::ack_only::ExemptPackets;
+use super::delivery::Delivery;
 use super::drain::Cap;
 use super::losses::Overtaken;
 use super::resume::Jump;
@@ -16,7 +17,7 @@ use super::resume::Jump;
 /// One path's controller, as seen from outside.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
-    /// Its path has not ended.
+    /// Whether its path has not ended.
     pub(crate) alive: bool,
     /// Whether it belongs to a path that the scheduler gives data to; the gate of another is
     /// always open.
@@ -28,13 +29,13 @@ pub(crate) struct Slot {
     pub(crate) exempt: bool,
     /// Congestion window, bytes.
     pub(crate) window: u64,
-    /// Congestion window of the controller, bytes, without a jump.
-    pub(super) own: u64,
+    /// Congestion window of the controller alone, bytes: without a jump or a cap.
+    pub(super) controller_window: u64,
     /// Bytes on their way that are acknowledged one day, without those that no window
     /// holds back.
     pub(crate) in_flight: u64,
     /// Packets on their way that no window holds back.
-    pub(super) apart: Apart,
+    pub(super) exempt_in_flight: ExemptPackets,
     /// Whether it had room, and nothing was sent: for want of data, or because the scheduler had
     /// another carry it. Acknowledgements may not open such a window (RFC 9002 7.8).
     /// The library's own view of that is wrong for a path that is held back.
@@ -45,7 +46,7 @@ pub(crate) struct Slot {
     pub(crate) probing: bool,
     pub(crate) srtt: Duration,
     /// The least round-trip time so far.
-    pub(super) least_rtt: Duration,
+    pub(super) min_rtt: Duration,
     /// Mean deviation of the round-trip time (RFC 9002 5.3).
     pub(crate) rttvar: Duration,
     /// Rate at which the controller wants to be sent, bytes per second, if it says.
@@ -53,18 +54,20 @@ pub(crate) struct Slot {
     pub(crate) slow_start: bool,
     /// A window above the controller's own, for its first round trips.
     pub(crate) jump: Option<Jump>,
-    /// The radio has changed: another controller is to take over.
-    pub(super) anew: bool,
+    /// Whether another controller is to take over, as the radio has changed.
+    pub(super) restart_requested: bool,
     /// A window below the controller's own.
     pub(super) cap: Option<Cap>,
-    /// When something was sent last in a jump with which the controller's own was full.
-    pub(super) filled: Option<Instant>,
-    /// When the newest of the packets was sent that have been acknowledged.
-    pub(crate) newest: Option<Instant>,
-    /// When that acknowledgement arrived.
-    pub(crate) heard: Option<Instant>,
+    /// When something was sent last in a jump that filled the controller's window.
+    pub(super) jump_filled_at: Option<Instant>,
+    /// Send time of the newest packet that has been acknowledged.
+    pub(crate) newest_acked_sent_at: Option<Instant>,
+    /// Arrival time of that acknowledgement.
+    pub(crate) newest_acked_at: Option<Instant>,
     /// Packets lost since it began.
     pub(crate) lost: u64,
+    /// Data that has arrived at the peer.
+    pub(crate) delivery: Delivery,
     /// The first that was overtaken, and that the library still waits for.
     pub(crate) overtaken: Option<Overtaken>,
     /// For what was sent until then, the library was asked whether it is lost.
@@ -81,24 +84,25 @@ impl Slot {
             open: true,
             exempt: false,
             window,
-            own: window,
+            controller_window: window,
             in_flight: 0,
-            apart: Apart::default(),
+            exempt_in_flight: ExemptPackets::default(),
             idle: false,
             mtu,
             probing: false,
             srtt: Duration::ZERO,
-            least_rtt: Duration::ZERO,
+            min_rtt: Duration::ZERO,
             rttvar: Duration::ZERO,
             pacing: None,
             slow_start: true,
             jump: None,
-            anew: false,
+            restart_requested: false,
             cap: None,
-            filled: None,
-            newest: None,
-            heard: None,
+            jump_filled_at: None,
+            newest_acked_sent_at: None,
+            newest_acked_at: None,
             lost: 0,
+            delivery: Delivery::default(),
             overtaken: None,
             asked: None,
             facts: None,
@@ -115,26 +119,29 @@ impl Slot {
 
     /// The controller's window has changed.
     pub(super) fn follow(&mut self, window: u64) {
-        self.own = window;
+        self.controller_window = window;
         self.window = self.raised(window);
     }
 
     /// Whether the controller's own window was not in full use when something left at `sent`.
     pub(super) fn was_idle(&self, sent: Option<Instant>) -> bool {
-        self.is_capped() || self.idle && (self.filled.is_none() || sent > self.filled)
+        self.is_capped()
+            || self.idle && (self.jump_filled_at.is_none() || sent > self.jump_filled_at)
     }
 
-    /// A packet was acknowledged or lost.
-    pub(super) fn landed(&mut self, number: u64, bytes: u64) {
-        if !self.apart.ended(number) {
+    /// A packet was acknowledged or lost. Returns whether congestion control counts it.
+    pub(super) fn landed(&mut self, number: u64, bytes: u64) -> bool {
+        let counts = !self.exempt_in_flight.ended(number);
+        if counts {
             self.in_flight = self.in_flight.saturating_sub(bytes);
         }
+        counts
     }
 
     /// Begins a jump, in place of another one that was not made use of.
     pub(crate) fn resume(&mut self, jump: Jump) {
         self.stay();
-        if self.jump.is_none() && jump.window > self.own {
+        if self.jump.is_none() && jump.window > self.controller_window {
             self.window = jump.window;
             self.srtt = jump.rtt;
             self.jump = Some(jump);
@@ -146,16 +153,16 @@ impl Slot {
     /// path changes). What it had under way goes on, or a jump above it.
     pub(crate) fn renew(&mut self, rate: f64) {
         // Of the time without a queue: that which stands goes at the new rate.
-        let rtt = self.least_rtt;
+        let rtt = self.min_rtt;
         let under_way = self.jump.is_some_and(|j| j.has_begun());
-        if under_way || self.own as f64 >= rate * rtt.as_secs_f64() {
+        if under_way || self.controller_window as f64 >= rate * rtt.as_secs_f64() {
             return;
         }
         let Some(jump) = Jump::to(rate, rtt) else {
             return;
         };
-        let jump = jump.at_least(self.own);
-        self.anew = true;
+        let jump = jump.at_least(self.controller_window);
+        self.restart_requested = true;
         self.cap = None;
         (self.slow_start, self.lost) = (true, 0);
         (self.window, self.srtt) = (jump.window, rtt);
@@ -165,7 +172,7 @@ impl Slot {
     /// A jump that was not made use of is none any more.
     pub(crate) fn stay(&mut self) {
         self.jump = self.jump.filter(Jump::has_begun);
-        self.window = self.raised(self.own);
+        self.window = self.raised(self.controller_window);
     }
 }
 
@@ -268,9 +275,9 @@ mod tests {
         let ms = Duration::from_millis;
         let slot = |own, rate| {
             let mut slot = Slot::new(own, 1200);
-            (slot.lost, slot.least_rtt) = (9, ms(40));
+            (slot.lost, slot.min_rtt) = (9, ms(40));
             slot.renew(rate);
-            (slot.anew, slot.window, slot.lost)
+            (slot.restart_requested, slot.window, slot.lost)
         };
         assert_eq!(slot(100_000, 10e6), (true, 200_000, 0));
         assert_eq!(slot(300_000, 10e6), (true, 300_000, 0));

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 const AT_ONCE: u32 = 6;
 /// Round trips until those that were lost have been sent again, and the next may follow.
 const ROUND_TRIPS: u32 = 4;
-const WAIT_LEAST: Duration = Duration::from_millis(25);
-const WAIT_MOST: Duration = Duration::from_secs(1);
+const MIN_WAIT: Duration = Duration::from_millis(25);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// Identifiers that wait, as the endpoint has made them.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl<E> Identifiers<E> {
 
 /// Returns the time from the first of a packet's worth to the next packet's.
 fn wait(rtt: Duration) -> Duration {
-    (ROUND_TRIPS * rtt).clamp(WAIT_LEAST, WAIT_MOST)
+    (ROUND_TRIPS * rtt).clamp(MIN_WAIT, MAX_WAIT)
 }
 
 #[cfg(test)]

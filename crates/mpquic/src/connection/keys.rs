@@ -7,7 +7,7 @@
 //! windows, and then near the limit of the cipher (2^23 packets of AES-GCM). So updates
 //! are made here while nothing is under way.
 
-use super::Connection;
+use noq_proto::Connection as Quic;
 
 /// Packets after which an update is made at the next opportunity.
 const MANY: u64 = 1 << 20;
@@ -23,27 +23,22 @@ pub(super) struct Keys {
     looked: u64,
 }
 
-impl Connection {
-    /// The handshake is confirmed at the proxy, and of the paths there is but one.
-    pub(super) fn first_keys(&mut self) {
-        if !self.is_client() {
-            self.update_keys();
-        }
-    }
-
-    /// Looked for now and then.
-    pub(super) fn look_at_keys(&mut self) {
-        let stats = self.quic.stats();
+impl Keys {
+    /// Updates the keys if many packets were sent since the last update, and nothing but pings is
+    /// under way; called now and then.
+    pub(super) fn check(&mut self, quic: &mut Quic) {
+        let stats = quic.stats();
         let (sent, received) = (stats.udp_tx.datagrams, stats.udp_rx.datagrams);
-        let since = sent + received - self.keys.looked;
-        self.keys.looked = sent + received;
-        if since <= QUIET && sent - self.keys.before > MANY {
-            self.update_keys();
+        let since = sent + received - self.looked;
+        self.looked = sent + received;
+        if since <= QUIET && sent - self.before > MANY {
+            self.update(quic);
         }
     }
 
-    fn update_keys(&mut self) {
-        self.quic.force_key_update();
-        self.keys.before = self.quic.stats().udp_tx.datagrams;
+    /// Updates the keys now.
+    pub(super) fn update(&mut self, quic: &mut Quic) {
+        quic.force_key_update();
+        self.before = quic.stats().udp_tx.datagrams;
     }
 }

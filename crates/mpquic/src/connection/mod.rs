@@ -1,47 +1,59 @@
 //! One connection over several accesses: QUIC, its paths and a scheduler. No socket
 //! and no clock: what arrives and the time are passed in, what is to be sent and what
 //! happened come out.
+//!
+//! A [`Connection`] owns parts, each a file with fields and methods of its own, and has itself
+//! only what joins several: in this file its events, timeouts and end, in `paths` the life of
+//! its paths, in `transmit` what is sent next.
 
-mod alive;
-mod ask;
-mod closed;
-mod datagrams;
-mod expected;
+mod access_set;
+mod ack_blackhole;
+mod expectations;
 mod identifiers;
 mod info;
 mod keys;
-mod overtaken;
-mod own;
+mod liveness;
+mod load;
+mod outbox;
+mod path_names;
+mod path_ping;
+mod path_scheduler;
+mod path_set;
+mod path_status;
 mod paths;
-mod quiet;
-mod status;
+mod quic_control;
+mod stream_losses;
 mod transmit;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use braid_api::Expected;
-use braid_core::Time;
-use braid_core::sched::{PathView, Scheduler};
+use braid_core::sched::Scheduler;
 use bytes::Bytes;
 use noq_proto::{
-    ConnectionError, ConnectionEvent, ConnectionHandle, EndpointEvent, PathEvent, PathId, Side,
+    ConnectionError, ConnectionEvent, ConnectionHandle, EndpointEvent, PathEvent, Side,
     StreamEvent, VarInt,
 };
 
 use crate::Error;
 use crate::access::{self, Access, AccessChange};
-use crate::congestion::{Saved, Shared};
+use crate::congestion::{CongestionSet, Shared};
 use crate::host::Options;
-use crate::lane::{self, Expectation, LaneError};
+use crate::lane::{self, LaneError};
 use crate::steering::{Lane, Steering};
-use alive::Alive;
-use datagrams::Outbox;
+use access_set::AccessSet;
+use ack_blackhole::AckBlackhole;
+use expectations::PeerExpectations;
 use identifiers::Identifiers;
 pub use info::PathInfo;
 use keys::Keys;
-use paths::{Opening, Path};
-use quiet::Quiet;
+use liveness::SessionLiveness;
+use outbox::Outbox;
+use path_names::PathNames;
+use path_scheduler::PathScheduler;
+use path_set::PathSet;
+use quic_control::QuicControl;
 pub use transmit::Outgoing;
 
 /// Event on a connection.
@@ -60,6 +72,13 @@ pub enum Event {
         /// Its name; none if it is none of those that are known.
         access: Option<String>,
     },
+    /// Nothing comes back on the path of an access, or something does again.
+    PathSilent {
+        /// Its name.
+        access: Option<String>,
+        /// Whether nothing does.
+        silent: bool,
+    },
     /// An access has no path any more.
     PathDown {
         /// Its name.
@@ -69,51 +88,37 @@ pub enum Event {
     },
 }
 
-/// A connection.
+/// The application's error code of a session whose peer was silent.
+const NOTHING_HEARD: VarInt = VarInt::from_u32(0x11);
+
+/// A connection: owner of QUIC and of the parts around it. Methods that need one part alone
+/// are that part's.
 pub struct Connection {
     handle: ConnectionHandle,
     quic: noq_proto::Connection,
-    shared: Shared,
+    accesses: AccessSet,
+    paths: PathSet,
+    congestion: CongestionSet,
+    scheduler: PathScheduler,
     /// Datagram lane; none where streams of QUIC itself carry the data.
     lane: Option<Box<lane::Lane>>,
     outbox: Outbox,
+    control: QuicControl,
     identifiers: Identifiers<ConnectionEvent>,
-    scheduler: Box<dyn Scheduler>,
-    /// Whether what blocks the receiver is reinjected ([`Steering::reinject`]).
-    reinject: bool,
-    accesses: Vec<Access>,
-    /// The access that the connection began on, whose address QUIC is not told.
-    first: Option<usize>,
-    paths: Vec<Path>,
-    /// Paths that there have been.
-    numbers: u32,
-    opening: Vec<Opening>,
-    /// By the number of the access: what its latest path carried when it ended.
-    saved: Vec<Option<Saved>>,
-    /// Whether new paths begin with that.
-    resumes: bool,
-    /// Whether what the peer expects of paths is believed.
-    heeds: bool,
-    /// Expectations of the peer about paths that are not here yet.
-    expected: BTreeMap<PathId, Expectation>,
-    /// By the number of the access: its socket has no room.
-    full: Vec<bool>,
-    /// Shown to the scheduler; kept for its room.
-    views: Vec<PathView>,
-    /// When all paths are to be pinged.
-    ping: Option<Instant>,
+    expectations: PeerExpectations,
+    names: PathNames,
     keys: Keys,
-    quiet: Quiet,
+    blackhole: AckBlackhole,
     /// Liveness clock of the session; none until the handshake is done.
-    alive: Option<Alive>,
+    liveness: Option<SessionLiveness>,
+    /// When all paths are to be pinged.
+    ping_at: Option<Instant>,
+    /// When their answers are late.
+    answers_due: Option<Instant>,
     /// Bursts that may leave before the peer has answered; none: any.
-    quota: Option<u32>,
-    /// Data waited when it was looked for last.
-    busy: bool,
-    /// More is to be sent on a stream of QUIC than its peer has room for.
-    blocked: bool,
-    /// When a path that has to wait may send.
-    paced: Option<Instant>,
+    burst_quota: Option<u32>,
+    /// Whether more is to be sent on a stream of QUIC than its peer has room for.
+    stream_blocked: bool,
     began: Instant,
     connected: bool,
     events: VecDeque<Event>,
@@ -136,7 +141,7 @@ pub(crate) struct Parts {
     pub(crate) scheduler: Box<dyn Scheduler>,
     pub(crate) options: Options,
     pub(crate) accesses: Vec<Access>,
-    pub(crate) first: Option<usize>,
+    pub(crate) initial_access: Option<usize>,
     pub(crate) now: Instant,
 }
 
@@ -148,35 +153,26 @@ impl Connection {
             window.into_iter().for_each(|w| lane.limit(w));
             lane
         };
-        let opening: Vec<_> = p.accesses.iter().map(|_| Opening::default()).collect();
         let mut connection = Self {
             handle: p.handle,
             quic: p.quic,
-            shared: p.shared,
+            congestion: CongestionSet::new(p.shared, p.accesses.len(), p.options.resume),
+            accesses: AccessSet::new(p.accesses, p.initial_access),
+            paths: PathSet::default(),
+            scheduler: PathScheduler::new(p.scheduler, p.options.steering.reinject),
             lane: (p.options.lane == Lane::Datagram).then(lane),
             outbox: Outbox::new(p.options.acks),
+            control: QuicControl::default(),
             identifiers: Identifiers::default(),
-            scheduler: p.scheduler,
-            reinject: p.options.steering.reinject,
-            accesses: p.accesses,
-            first: p.first,
-            paths: Vec::new(),
-            numbers: 0,
-            full: vec![false; opening.len()],
-            saved: vec![None; opening.len()],
-            resumes: p.options.resume,
-            heeds: p.options.heed,
-            expected: BTreeMap::new(),
-            opening,
-            views: Vec::new(),
-            ping: None,
+            expectations: PeerExpectations::new(p.options.trust_peer_expectations),
+            names: PathNames::default(),
             keys: Keys::default(),
-            quiet: Quiet::default(),
-            alive: None,
-            quota: None,
-            busy: false,
-            blocked: false,
-            paced: None,
+            blackhole: AckBlackhole::default(),
+            liveness: None,
+            ping_at: None,
+            answers_due: None,
+            burst_quota: None,
+            stream_blocked: false,
             began: p.now,
             connected: false,
             events: VecDeque::new(),
@@ -223,14 +219,14 @@ impl Connection {
             Some(_) => Lane::Datagram,
             None => Lane::Stream,
         };
-        self.scheduler = steering.make(lane)?;
-        self.reinject = steering.reinject;
+        self.scheduler.set(steering.make(lane)?);
+        self.scheduler.set_reinjects(steering.reinject);
         Ok(())
     }
 
     /// Replaces the scheduler, from the next packet on.
     pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
-        self.scheduler = scheduler;
+        self.scheduler.set(scheduler);
     }
 
     /// Changes how an access is used.
@@ -248,44 +244,45 @@ impl Connection {
         access.priority = change.priority.unwrap_or(access.priority);
         access.backup = change.backup.unwrap_or(access.backup);
         if change.priority.is_some() || change.backup.is_some() {
-            self.want_access(i, now);
+            let (quic, accesses) = (&mut self.quic, &self.accesses);
+            if self.paths.change_access_status(i, quic, accesses, now) {
+                self.control.mark_pending();
+            }
         }
         let new = |e: &Expected| *e != self.accesses[i].expected;
         if let Some(expected) = change.expected.filter(new) {
             let known = self.accesses[i].expected.down.is_some();
             self.accesses[i].expected = expected;
-            self.tell_expected(i, known);
+            self.send_expectation(i, known);
             if self.is_client() {
-                self.ids_of(i)
-                    .into_iter()
-                    .for_each(|id| self.expect_anew(id));
+                for id in self.paths.ids_of(i) {
+                    self.apply_expectation(id);
+                }
             }
-            self.outbox.own.stir();
+            self.control.mark_pending();
         }
         Ok(())
     }
 
-    /// See [`Host::hold`](crate::Host::hold).
-    pub(crate) fn hold(&mut self, access: usize, held: bool) {
-        if let Some(full) = self.full.get_mut(access) {
-            *full = held;
-        }
+    /// Notes that the socket of an access is full, as [`Host::hold`](crate::Host::hold).
+    pub(crate) fn set_socket_full(&mut self, access: usize, full: bool) {
+        self.accesses.set_socket_full(access, full);
     }
 
     /// Whether a stream of QUIC has no room for more.
-    pub(crate) fn block(&mut self, blocked: bool) {
-        self.blocked = blocked;
+    pub(crate) fn set_stream_blocked(&mut self, blocked: bool) {
+        self.stream_blocked = blocked;
     }
 
     /// Lets at most so many bursts leave until the peer answers: an attempt that gets none
     /// costs no more.
-    pub(crate) fn limit(&mut self, bursts: u32) {
-        self.quota = Some(bursts);
+    pub(crate) fn limit_bursts(&mut self, bursts: u32) {
+        self.burst_quota = Some(bursts);
     }
 
     /// Something of the peer has arrived.
     pub(crate) fn answered(&mut self) {
-        self.quota = None;
+        self.burst_quota = None;
     }
 
     /// Whether either end has closed it, or given it up.
@@ -316,14 +313,14 @@ impl Connection {
 
     fn collect(&mut self, now: Instant) {
         while let Some(event) = self.quic.poll() {
-            self.take(event, now);
+            self.on_quic_event(event, now);
         }
     }
 
     /// How many paths there are, and slots of controllers.
     #[cfg(test)]
     pub(crate) fn footprint(&self) -> (usize, usize) {
-        (self.paths.len(), self.shared.lock().len())
+        (self.paths.len(), self.congestion.lock().len())
     }
 
     /// Whether the handshake was finished once.
@@ -337,13 +334,16 @@ impl Connection {
         self.quic.is_drained() && self.events.is_empty()
     }
 
-    fn take(&mut self, event: noq_proto::Event, now: Instant) {
+    fn on_quic_event(&mut self, event: noq_proto::Event, now: Instant) {
         use noq_proto::Event as Quic;
         match event {
             Quic::Connected => {
                 self.connected = true;
-                self.alive = Some(Alive::new(now));
-                self.first_keys();
+                self.liveness = Some(SessionLiveness::new(now));
+                // It is confirmed at the proxy, and of the paths there is but one.
+                if !self.is_client() {
+                    self.keys.update(&mut self.quic);
+                }
                 if !self.is_client() {
                     self.events.push_back(Event::Connected);
                 }
@@ -358,15 +358,15 @@ impl Connection {
             // Once it was refused, nothing of it counts.
             Quic::DatagramReceived if !self.quic.is_closed() => match self.receive_datagrams(now) {
                 Ok(()) => {
-                    self.hear_expected();
-                    self.hear_closed(now);
+                    self.apply_peer_expectations();
+                    self.apply_peer_closed_paths(now);
                 }
                 Err(e) => self.refuse(&e, now),
             },
             Quic::Stream(e) => self.events.push_back(Event::Stream(e)),
             Quic::Path(PathEvent::Established { id, .. }) => self.establish(id, now),
             // Acknowledgements leave on the first path that is available.
-            Quic::Path(PathEvent::RemoteStatus { id, .. }) => self.wanted(id, now),
+            Quic::Path(PathEvent::RemoteStatus { id, .. }) => self.on_remote_status(id, now),
             Quic::Path(PathEvent::Abandoned { id, reason, .. }) => {
                 self.abandoned(id, &reason, now);
             }
@@ -374,8 +374,20 @@ impl Connection {
         }
     }
 
+    fn receive_datagrams(&mut self, now: Instant) -> Result<(), LaneError> {
+        while let Some(data) = self.quic.datagrams().recv() {
+            if let Some(lane) = &mut self.lane {
+                if lane::is_unnumbered(&data) {
+                    self.control.lane_ack_arrived(now);
+                }
+                lane.receive(data, now)?;
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn handle_event(&mut self, event: ConnectionEvent) {
-        self.outbox.own.arrived();
+        self.control.event_arrived();
         self.quic.handle_event(event);
     }
 
@@ -404,14 +416,14 @@ impl Connection {
         }
         let rtt = self.pace();
         while let Some(event) = self.identifiers.next(rtt, now) {
-            self.outbox.own.stir();
+            self.control.mark_pending();
             self.quic.handle_event(event);
         }
     }
 
     /// Round trip by which identifiers are paced.
     fn pace(&self) -> Duration {
-        match self.round() {
+        match self.max_rtt() {
             Duration::ZERO => crate::transport::INITIAL_RTT,
             known => known,
         }
@@ -427,25 +439,36 @@ impl Connection {
             // Nothing of ours is sent any more, and what never is sent would be due for ever.
             return self.quic.poll_timeout();
         }
-        self.due().into_iter().chain(self.paced).min()
+        let paced = self.scheduler.paced_until();
+        self.due().into_iter().chain(paced).min()
     }
 
     /// When there is more to do than to send what a pacer held back.
     fn due(&self) -> Option<Instant> {
-        let opening = self.opening.iter().filter_map(|o| o.retry);
-        let lane = self.lane.as_ref().and_then(|l| l.due());
-        let own = lane.into_iter().chain(self.ping).chain(self.quiet.due());
-        let own = own.chain(self.ask_due()).chain(self.outbox.own.due());
-        let own = own.chain(self.alive_due());
-        let own = own.chain(self.identifiers_due());
-        let own = own.chain(self.overtaken_due());
-        own.chain(self.quic.poll_timeout()).chain(opening).min()
+        let overtaken = match self.lane {
+            Some(_) => None,
+            None => stream_losses::due(&self.paths, &self.congestion),
+        };
+        let all = [
+            self.lane.as_ref().and_then(|l| l.due()),
+            self.ping_at,
+            self.answers_due,
+            self.blackhole.due(),
+            self.paths.ping_due(),
+            self.control.due(),
+            self.liveness_due(),
+            self.identifiers_due(),
+            overtaken,
+            self.quic.poll_timeout(),
+            self.accesses.opening_due(),
+        ];
+        all.into_iter().flatten().min()
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.quic.is_closed() || self.due().is_some_and(|t| t <= now) {
-            self.outbox.own.stir();
+            self.control.mark_pending();
         }
         if self.quic.poll_timeout().is_some_and(|t| t <= now) {
             self.quic.handle_timeout(now);
@@ -453,31 +476,34 @@ impl Connection {
         if self.quic.is_closed() {
             return;
         }
-        if self.paced.is_some_and(|t| t <= now) {
-            self.paced = None;
+        self.scheduler.on_timeout(now);
+        if self.lane.is_none() {
+            stream_losses::retransmit(&self.paths, &self.congestion, &mut self.quic, now);
         }
-        self.send_overtaken_again(now);
-        self.outbox.own.passed(now);
-        self.quiet.passed(now);
-        if self.ask_due().is_some_and(|t| t <= now) {
-            self.ask_later(now);
+        self.control.on_timeout(now);
+        self.blackhole.on_timeout(now);
+        if self.paths.ping_due().is_some_and(|t| t <= now) {
+            let interval = path_ping::interval(self.silent_for(now));
+            let pings = self.paths.iter_mut().map(|p| &mut p.ping);
+            pings.for_each(|ping| ping.on_timeout(interval, now));
         }
         if let Some(lane) = self
             .lane
             .as_mut()
             .filter(|l| l.due().is_some_and(|t| t <= now))
         {
-            let slots = self.shared.lock();
-            let path = |number| self.paths.iter().find(|p| p.number == number);
+            let slots = self.congestion.lock();
             lane.tick(now, |number| {
-                path(number).is_some_and(|p| slots[p.slot].in_flight > 0)
+                let path = self.paths.by_number(number);
+                path.is_some_and(|p| slots[p.slot].in_flight > 0)
             });
         }
         self.issue_identifiers(now);
         self.ping_paths(now);
+        self.answers_due = self.answers_due.filter(|t| *t > now);
         self.open_paths(now);
-        if self.alive_due().is_some_and(|t| t <= now) {
-            self.look_alive(now);
+        if self.liveness_due().is_some_and(|t| t <= now) {
+            self.check_liveness(now);
         }
     }
 
@@ -488,9 +514,100 @@ impl Connection {
         self.events.push_back(Event::Refused(*why));
     }
 
-    /// The time as schedulers are told it.
-    fn time(&self, now: Instant) -> Time {
-        Time::from(now.duration_since(self.began))
+    /// Returns the state of the paths.
+    pub fn path_infos(&mut self, now: Instant) -> Vec<PathInfo> {
+        info::path_infos(
+            &self.paths,
+            &self.accesses,
+            &self.congestion,
+            self.lane.as_deref(),
+            &mut self.quic,
+            now,
+        )
+    }
+
+    /// Returns the longest round trip of a path that was validated.
+    pub(crate) fn max_rtt(&self) -> Duration {
+        self.paths.max_rtt(&self.congestion)
+    }
+
+    /// Returns when liveness is checked next.
+    fn liveness_due(&self) -> Option<Instant> {
+        self.liveness.map(|l| l.due())
+    }
+
+    /// Returns when the session is silent, by the newest acknowledgement; none before the
+    /// handshake is done.
+    fn silent_at(&mut self, now: Instant) -> Option<Instant> {
+        let liveness = self.liveness.as_mut()?;
+        if let Some((sent, acked)) = self.paths.newest_acked(&self.congestion) {
+            liveness.acknowledged(sent, acked);
+        }
+        // The peer acknowledges on its first path, which may be dead while others live.
+        if self.lane.is_none() {
+            let rx = self.quic.stats().frame_rx;
+            liveness.count_frames(rx.stream + rx.ping + rx.acks + rx.path_acks, now);
+        }
+        let mut established = self.paths.iter().filter(|p| p.established);
+        let held = established.all(|p| p.held);
+        let max_rtt = self.paths.max_rtt(&self.congestion);
+        Some(liveness.silent_at(held, max_rtt))
+    }
+
+    /// Checks the session, after time has passed or a path has changed.
+    fn check_liveness(&mut self, now: Instant) {
+        let silent_at = self.silent_at(now);
+        let ends = (self.is_client(), self.lane.is_some());
+        let Some((liveness, silent_at)) = self.liveness.as_mut().zip(silent_at) else {
+            return;
+        };
+        let check = liveness.check(silent_at, ends, now);
+        if let Some(ping) = check.ping {
+            let pinged = self.paths.iter_mut().filter(|p| p.established && !p.held);
+            pinged.for_each(|p| p.ping.set(ping, now));
+        }
+        if check.ended {
+            self.give_up(ConnectionError::TimedOut, now);
+        }
+    }
+
+    /// How long it takes until the session is silent; zero once it is, none before the
+    /// handshake is done.
+    pub(crate) fn until_silent(&mut self, now: Instant) -> Option<Duration> {
+        let at = self.silent_at(now)?;
+        Some(at.saturating_duration_since(now))
+    }
+
+    /// For how long nothing has come back on any path, once that is too long.
+    pub fn silent_for(&mut self, now: Instant) -> Option<Duration> {
+        let silent = self.until_silent(now)?.is_zero();
+        let since = self.liveness?.heard_at();
+        silent.then(|| now.saturating_duration_since(since))
+    }
+
+    /// This end goes on after it was stopped, or suspended for `slept`: what it knows of the
+    /// peer is old.
+    pub(crate) fn woke(&mut self, now: Instant, slept: Duration) {
+        if self.silent_at(now).is_none() {
+            return;
+        }
+        if let Some(liveness) = &mut self.liveness {
+            liveness.woke(now, slept);
+        }
+        if self.is_client() {
+            let established = self.paths.iter_mut().filter(|p| p.established);
+            established.for_each(|p| p.ping.ping_now(now));
+        }
+    }
+
+    /// A stateless reset of the peer has arrived (RFC 9000 10.3), or another sign that it does
+    /// not know the session: it ends.
+    pub(crate) fn give_up(&mut self, why: ConnectionError, now: Instant) {
+        if self.quic.is_closed() {
+            return;
+        }
+        self.close(now, NOTHING_HEARD, b"nothing was heard of the peer");
+        self.events.push_back(Event::Lost(why));
     }
 
     fn is_client(&self) -> bool {

@@ -1,124 +1,82 @@
-//! Paths of a connection, and the opening of those that are missing.
+//! Life of the paths of a connection: opened, validated, moved, silent, closed, and what is
+//! expected of them meanwhile.
+//!
+//! The sooner the peer knows of a path that this end closes, the sooner it sends elsewhere what
+//! was under way there.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use noq_proto::{FourTuple, PathAbandonReason, PathError, PathId};
+use noq_proto::{FourTuple, PathAbandonReason, PathError, PathId, PathStatus, VarInt};
 
-use super::ask::Ask;
-use super::status::{Said, status};
-use super::{Connection, Event};
-use crate::access::{label, labelled};
-use crate::congestion::{Gate, Saved};
-use crate::lane::Expectation;
+use super::path_set::{Path, PathSet};
+use super::path_status::status;
+use super::{Connection, Event, expectations};
+use crate::access::label;
+use crate::congestion::{CongestionSet, Gate};
+use crate::lane::Lane;
 use crate::pacer::Pacer;
+use crate::transport::PATH_IDLE;
 
-/// How soon an attempt that failed is repeated, at first and at most.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_MOST: Duration = Duration::from_secs(5);
 /// Paths are pinged so often.
 const PING: Duration = Duration::from_secs(2);
 /// Interval of pings on the stream lane, whose paths end sooner.
 const PING_ON_STREAMS: Duration = Duration::from_secs(1);
+/// Beside three round trips, the time that a ping waits while those of other paths are answered.
+const UNANSWERED: Duration = Duration::from_millis(400);
 /// Connection ids for further paths arrive some time after the handshake.
 const NO_CIDS_YET: Duration = Duration::from_millis(5);
+/// Error code that a path is closed with whose access is lost (draft-ietf-quic-multipath,
+/// PATH_UNSTABLE_OR_POOR).
+const LOST: VarInt = VarInt::from_u32(0x3e76);
+/// A path on which something came back within this lives: pings are 2 s apart.
+const LIVES: Duration = Duration::from_secs(5);
 
-/// A path that may carry data.
-#[derive(Clone, Debug)]
-pub(super) struct Path {
-    pub(super) id: PathId,
-    /// Number of the path for the scheduler.
-    pub(super) number: u32,
-    pub(super) access: Option<usize>,
-    pub(super) network: FourTuple,
-    /// Slot of its congestion controller.
-    pub(super) slot: usize,
-    pub(super) pacer: Pacer,
-    /// Bytes on their way before the burst that is written now.
-    pub(super) before: u64,
-    /// Validated.
-    pub(super) established: bool,
-    /// When it began.
-    pub(super) began: Instant,
-    /// Nothing has come back on it, and it is being closed for that.
-    pub(super) given_up: bool,
-    /// From an address that the device no longer has: to be replaced.
-    pub(super) stale: bool,
-    /// Nothing comes back on it: it is to QUIC as a backup is.
-    pub(super) held: bool,
-    /// Asked whether anything does, while it is held.
-    pub(super) ask: Ask,
-    pub(super) said: Said,
-    /// When the newest packet was sent that QUIC had acknowledged when it was looked.
-    pub(super) newest: Option<Instant>,
-    /// Rate that the path carries to the peer, as the peer says.
-    pub(super) expected: Option<Expectation>,
-    /// The least that was expected of it since its controller began, bytes per second.
-    pub(super) foreseen: Option<u64>,
+/// Returns how long an answer to a ping may take at this longest round trip.
+fn answer_wait(max_rtt: Duration) -> Duration {
+    UNANSWERED + 3 * max_rtt
 }
 
-/// The opening of a path on an access.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Opening {
-    /// When to try (again).
-    pub(super) retry: Option<Instant>,
-    wait: Duration,
-}
-
-impl Opening {
-    fn failed(&mut self, now: Instant) {
-        self.wait = (self.wait * 2).clamp(RETRY_FIRST, RETRY_MOST);
-        self.retry = Some(now + self.wait);
+/// Returns the time up to which pings are late: for so long that they should be answered, while
+/// what was sent on another path then or later is. None while no ping waits, as for most bursts.
+fn late_pings(paths: &PathSet, congestion: &CongestionSet, now: Instant) -> Option<Instant> {
+    if paths.iter().all(|p| p.pinged_at.is_none()) {
+        return None;
     }
+    let (anywhere, _) = paths.newest_acked(congestion)?;
+    let long_ago = now.checked_sub(answer_wait(paths.max_rtt(congestion)))?;
+    Some(anywhere.min(long_ago))
 }
 
 impl Connection {
     /// The path that the connection begins on.
     pub(super) fn begin_first(&mut self) {
-        self.track(PathId::ZERO, self.first, self.began);
+        self.track(PathId::ZERO, self.accesses.initial(), self.began);
     }
 
     /// The handshake is done: the first path is validated, others may be opened.
     pub(super) fn begin_others(&mut self, now: Instant) {
-        self.ping = Some(now + self.ping_interval());
+        self.ping_at = Some(now + self.ping_interval());
         self.establish(PathId::ZERO, now);
-        for opening in &mut self.opening {
-            opening.retry = Some(now);
-        }
+        self.accesses.open_all(now);
         self.open_paths(now);
     }
 
     /// Takes up a path of QUIC; does nothing if it is known or gone.
     fn track(&mut self, id: PathId, access: Option<usize>, now: Instant) {
-        if self.paths.iter().any(|p| p.id == id) {
+        if self.paths.by_id(id).is_some() {
             return;
         }
         let slot = self.quic.congestion_state(id).and_then(Gate::slot);
         let (Some(slot), Ok(network)) = (slot, self.quic.network_path(id)) else {
             return;
         };
-        self.numbers += 1;
-        self.paths.push(Path {
-            id,
-            number: self.numbers,
-            access,
-            network,
-            slot,
-            pacer: Pacer::default(),
-            before: 0,
-            established: false,
-            began: now,
-            given_up: false,
-            stale: false,
-            held: false,
-            ask: Ask::default(),
-            said: Said::default(),
-            newest: None,
-            expected: self.expected.remove(&id),
-            foreseen: None,
+        self.paths.add(Path {
+            expected: self.expectations.take(id),
+            ..Path::new(id, access, network, slot, now)
         });
         if let Some(i) = access {
-            self.tell_expected(i, false);
+            self.send_expectation(i, false);
         }
     }
 
@@ -126,7 +84,7 @@ impl Connection {
     pub(super) fn establish(&mut self, id: PathId, now: Instant) {
         let access = self.access_of(id);
         self.track(id, access, now);
-        let Some(path) = self.paths.iter_mut().find(|p| p.id == id) else {
+        let Some(path) = self.paths.by_id_mut(id) else {
             return;
         };
         if path.established {
@@ -134,13 +92,17 @@ impl Connection {
         }
         path.established = true;
         path.access = path.access.or(access);
-        if let Some(i) = path.access {
-            self.opening[i] = Opening::default();
-        }
+        self.name_new_path(id);
+        let Some(path) = self.paths.by_id_mut(id) else {
+            return;
+        };
         let (slot, access) = (path.slot, path.access);
-        self.shared.lock()[slot].scheduled = true;
+        if let Some(i) = access {
+            self.accesses.opened(i);
+        }
+        self.congestion.lock()[slot].scheduled = true;
         self.resume(id, slot, access, now);
-        let access = self.name(access);
+        let access = self.accesses.name(access);
         self.events.push_back(Event::PathUp { access });
         self.close_unusable(now);
     }
@@ -151,28 +113,18 @@ impl Connection {
         // One that is still there is on its way out: an access has one path at a time.
         let before = self.paths.iter().find(|p| p.id != id && p.access == access);
         if let Some(slot) = before.filter(|p| p.established).map(|p| p.slot) {
-            self.save(slot, access, now);
+            self.congestion.save(slot, access, now);
         }
-        let foreseen = self.expected_rate(id);
-        let path = self.paths.iter_mut().find(|p| p.id == id);
-        path.into_iter().for_each(|p| p.foreseen = foreseen);
-        let carried = || {
-            let saved = access
-                .filter(|_| self.resumes)
-                .and_then(|i| self.saved[i])?;
-            saved.jump(self.quic.rtt(id)?, now)
-        };
+        let expected = self.expected_rate(id);
+        if let Some(path) = self.paths.by_id_mut(id) {
+            path.min_expected = expected;
+        }
+        let rtt = self.quic.rtt(id);
         // What was is only a guess at what will be.
-        if let Some(jump) = self.expected_jump(id).or_else(carried) {
-            self.shared.lock()[slot].resume(jump);
-        }
-    }
-
-    /// A path of an access ends, or goes on elsewhere.
-    fn save(&mut self, slot: usize, access: Option<usize>, now: Instant) {
-        if let Some(i) = access {
-            let saved = Saved::of(&self.shared.lock()[slot], now);
-            self.saved[i] = saved.or(self.saved[i]);
+        let jump = expectations::expected_jump(expected, rtt)
+            .or_else(|| self.congestion.carried_jump(access, rtt, now));
+        if let Some(jump) = jump {
+            self.congestion.lock()[slot].resume(jump);
         }
     }
 
@@ -188,32 +140,46 @@ impl Connection {
     /// library from pinging.
     pub(super) fn ping_paths(&mut self, now: Instant) {
         if self.quic.is_closed() {
-            self.ping = None;
+            self.ping_at = None;
         }
-        if self.ping.is_none_or(|t| t > now) {
+        if self.ping_at.is_none_or(|t| t > now) {
             return;
         }
-        self.ping = Some(now + self.ping_interval());
-        self.look_at_keys();
-        self.settle(now);
+        self.ping_at = Some(now + self.ping_interval());
+        self.keys.check(&mut self.quic);
+        self.follow_peer_statuses(now);
         self.close_silent(now);
-        for path in self.paths.iter().filter(|p| p.established) {
+        let established = self.paths.iter_mut().filter(|p| p.established);
+        for path in established {
+            path.pinged_at.get_or_insert(now);
             let _ = self.quic.ping_path(path.id);
+        }
+        // Later than what is judged, and not for ever.
+        self.answers_due = Some(
+            now + answer_wait(self.paths.max_rtt(&self.congestion)) + Duration::from_millis(1),
+        );
+    }
+
+    /// Takes a status that the peer has sent of a path; perhaps not for the last time: frames
+    /// overtake each other on paths, and the library tells of those that count no more, too.
+    pub(super) fn on_remote_status(&mut self, id: PathId, now: Instant) {
+        let theirs = self.quic.remote_path_status(id);
+        if let Some(p) = self.paths.by_id_mut(id) {
+            p.status.set_peer(theirs);
+        }
+        self.follow_peer_statuses(now);
+    }
+
+    fn follow_peer_statuses(&mut self, now: Instant) {
+        let (quic, accesses) = (&mut self.quic, &self.accesses);
+        if self.paths.follow_peer_statuses(quic, accesses, now) {
+            self.control.mark_pending();
         }
     }
 
-    /// The access of a path, by the address that leads over it.
     fn access_of(&self, id: PathId) -> Option<usize> {
-        if id == PathId::ZERO && self.first.is_some() {
-            return self.first;
-        }
-        let network = self.quic.network_path(id).ok()?;
-        if self.is_client() {
-            return labelled(network.local_ip()?);
-        }
-        let address = network.remote().ip().to_canonical();
-        let mut all = self.accesses.iter();
-        all.position(|a| a.address.is_some_and(|n| n.contains(&address)))
+        let network = self.quic.network_path(id).ok();
+        self.accesses.of_path(id, network, self.is_client())
     }
 
     /// At the proxy, follows devices that have moved: to another address, with which
@@ -236,34 +202,30 @@ impl Connection {
             if let Some(slot) = slot.filter(|s| *s != old) {
                 path.slot = slot;
                 path.pacer = Pacer::default();
-                self.shared.lock()[slot].scheduled = established;
-                self.save(old, access, now);
+                self.congestion.lock()[slot].scheduled = established;
+                self.congestion.save(old, access, now);
                 self.resume(id, slot, access, now);
             }
         }
     }
 
-    fn name(&self, access: Option<usize>) -> Option<String> {
-        access.map(|i| self.accesses[i].name.clone())
-    }
-
     /// A path has ended.
     pub(super) fn abandoned(&mut self, id: PathId, reason: &PathAbandonReason, now: Instant) {
-        self.expected.remove(&id);
-        let Some(at) = self.paths.iter().position(|p| p.id == id) else {
+        self.expectations.take(id);
+        self.names.take(id);
+        let Some(path) = self.paths.remove(id) else {
             return;
         };
-        let path = self.paths.remove(at);
-        self.save(path.slot, path.access, now);
+        self.congestion.save(path.slot, path.access, now);
         if let Some(lane) = &mut self.lane {
             lane.forget(path.number);
-            lane.expect_nothing(id);
+            lane.forget_expectation(id);
         }
         if let Some(i) = path.access {
-            self.opening[i].failed(now);
+            self.accesses.open_later(i, now);
         }
         if path.established {
-            let access = self.name(path.access);
+            let access = self.accesses.name(path.access);
             let why = match reason {
                 _ if path.given_up => "nothing came back on it",
                 PathAbandonReason::ApplicationClosed { .. } => "closed by this end",
@@ -279,14 +241,13 @@ impl Connection {
     /// Opens what is missing and due: at the device alone, as the draft has it.
     pub(super) fn open_paths(&mut self, now: Instant) {
         if !self.is_client() || !self.connected || self.quic.is_closed() {
-            self.opening.iter_mut().for_each(|o| o.retry = None);
+            self.accesses.cancel_openings();
             return;
         }
         for i in 0..self.accesses.len() {
-            if self.opening[i].retry.is_none_or(|t| t > now) {
+            if !self.accesses.take_opening(i, now) {
                 continue;
             }
-            self.opening[i].retry = None;
             let has = self.paths.iter().any(|p| p.access == Some(i) && !p.stale);
             if self.accesses[i].usable() && !has {
                 self.open_path(i, now);
@@ -295,23 +256,20 @@ impl Connection {
     }
 
     fn open_path(&mut self, i: usize, now: Instant) {
-        let access = &self.accesses[i];
         let Some(remote) = self.remote() else {
             return;
         };
-        let status = status(access.backup);
+        let status = status(self.accesses[i].backup);
         let network = FourTuple::new(remote, Some(label(i)));
         match self.quic.open_path(network, status, now) {
             Ok(id) => self.track(id, Some(i), now),
-            Err(PathError::RemoteCidsExhausted) => {
-                self.opening[i].retry = Some(now + NO_CIDS_YET);
-            }
+            Err(PathError::RemoteCidsExhausted) => self.accesses.open_at(i, now + NO_CIDS_YET),
             Err(PathError::MultipathNotNegotiated) => {}
-            Err(_) => self.opening[i].failed(now),
+            Err(_) => self.accesses.open_later(i, now),
         }
     }
 
-    fn remote(&self) -> Option<std::net::SocketAddr> {
+    fn remote(&self) -> Option<SocketAddr> {
         let id = self.quic.paths().first().copied()?;
         Some(self.quic.network_path(id).ok()?.remote())
     }
@@ -332,10 +290,7 @@ impl Connection {
             }
         }
         if self.accesses[i].usable() {
-            self.opening[i] = Opening {
-                retry: Some(now),
-                wait: Duration::ZERO,
-            };
+            self.accesses.open_anew(i, now);
             self.open_paths(now);
         }
     }
@@ -349,5 +304,185 @@ impl Connection {
             let _ = self.quic.ping_path(path.id);
         }
         self.close_unusable(now);
+    }
+
+    /// Closes the paths of accesses that are lost, once there is another to tell of it and
+    /// of what new paths need: one that is not established yet cannot.
+    fn close_unusable(&mut self, now: Instant) {
+        let (paths, accesses) = (&self.paths, &self.accesses);
+        if !paths.iter().any(|p| p.established && !p.is_lost(accesses)) {
+            return;
+        }
+        let lost = paths.iter().filter(|p| p.is_lost(accesses));
+        let mut ids: Vec<PathId> = lost.map(|p| p.id).collect();
+        ids.retain(|id| self.quic.close_path(now, *id, LOST).is_ok());
+        if !ids.is_empty() && self.lane.is_some() {
+            self.send_closed(&ids);
+        }
+    }
+
+    /// Closes paths on which nothing has come back for [`PATH_IDLE`], while there is one on which
+    /// something does: they are opened anew. Where there is none, all of them stay, as the
+    /// first that comes back brings the session with it.
+    fn close_silent(&mut self, now: Instant) {
+        if !self.is_client() || self.lane.is_none() {
+            return;
+        }
+        let since: Vec<Duration> = {
+            let slots = self.congestion.lock();
+            let last = |p: &Path| {
+                let acked = slots[p.slot].newest_acked_at;
+                acked.map_or(p.began, |at| at.max(p.began))
+            };
+            let since = |p: &Path| now.saturating_duration_since(last(p));
+            self.paths.iter().map(since).collect()
+        };
+        let accesses = &self.accesses;
+        let mut all = self.paths.iter().zip(&since);
+        let lives = |(p, t): (&Path, &Duration)| {
+            p.established && !p.held && !p.is_lost(accesses) && *t < LIVES
+        };
+        if !all.any(lives) {
+            return;
+        }
+        let all = self.paths.iter_mut().zip(since);
+        for (p, _) in all.filter(|(_, t)| *t >= PATH_IDLE) {
+            p.given_up = self.quic.close_path(now, p.id, LOST).is_ok();
+        }
+    }
+
+    /// Tells the peer on all other paths: which of them is the fastest for it, the queues of both
+    /// ends say, and this end knows of one.
+    fn send_closed(&mut self, ids: &[PathId]) {
+        let (paths, quic, accesses) = (&self.paths, &self.quic, &self.accesses);
+        let may = |p: &&Path| {
+            p.established && !p.held && !p.is_lost(accesses) && paths.takes_data(p, quic)
+        };
+        let others: Vec<u32> = paths.iter().filter(may).map(|p| p.number).collect();
+        self.outbox.push_first(&others, &Lane::write_closed(ids));
+    }
+
+    /// Takes the paths that the peer has closed: nothing leaves there from now on.
+    pub(super) fn apply_peer_closed_paths(&mut self, now: Instant) {
+        let Some(lane) = &mut self.lane else {
+            return;
+        };
+        for id in lane.take_closed_paths() {
+            if let Some(p) = self.paths.by_id(id) {
+                lane.suspect(p.number, now);
+            }
+        }
+    }
+
+    /// Paths from which nothing comes back: QUIC asks them (with its probes), the peer is
+    /// told not to acknowledge there, and what they are held for ends with the first
+    /// acknowledgement of what was sent since.
+    pub(super) fn detect_silence(&mut self, now: Instant) {
+        let Some(lane) = &mut self.lane else {
+            return;
+        };
+        let quic = &self.quic;
+        let available = |p: &Path| quic.path_status(p.id) == Ok(PathStatus::Available);
+        let (paths, congestion) = (&self.paths, &self.congestion);
+        let ping = self
+            .blackhole
+            .detect(paths, congestion, lane, available, now);
+        if let Some(id) = ping {
+            let _ = self.quic.ping_path(id);
+            self.control.mark_pending();
+        }
+        let mut changed = Vec::new();
+        let late = late_pings(&self.paths, &self.congestion, now);
+        let all = self.paths.iter_mut().enumerate();
+        for (i, p) in all.filter(|(_, p)| p.established) {
+            let newest = self.congestion.lock()[p.slot].newest_acked_sent_at;
+            p.pinged_at = p.pinged_at.filter(|t| newest.is_none_or(|n| n < *t));
+            // Where data is under way, the lane knows better what is late.
+            let unanswered = p
+                .pinged_at
+                .is_some_and(|t| late.is_some_and(|late| t <= late));
+            if unanswered && lane.paths().is_idle(p.number) {
+                lane.suspect(p.number, now);
+                p.pinged_at = None;
+            }
+            let since = lane.paths().suspect_since(p.number);
+            if newest > p.quic_acked_sent_at {
+                p.quic_acked_sent_at = newest;
+                lane.paths_mut().on_quic_ack(p.number, now);
+            }
+            let back = since.is_some_and(|s| newest.is_some_and(|n| n >= s));
+            if back {
+                lane.paths_mut().clear_suspicion(p.number, now);
+            }
+            let held = since.is_some() && !back;
+            if held != p.held {
+                p.held = held;
+                p.ping.set(held, now);
+                let _ = self.quic.ping_path(p.id);
+                changed.push(i);
+            }
+        }
+        if !changed.is_empty() {
+            self.check_liveness(now);
+        }
+        for i in changed {
+            let p = &self.paths[i];
+            let (access, silent) = (self.accesses.name(p.access), p.held);
+            self.events.push_back(Event::PathSilent { access, silent });
+            self.paths
+                .change_status(i, &mut self.quic, &self.accesses, now);
+            self.control.mark_pending();
+        }
+    }
+
+    /// Tells the peer what the path of an access may carry to this end, where that is known
+    /// or `known` before.
+    pub(super) fn send_expectation(&mut self, access: usize, known: bool) {
+        let rate = self.accesses[access].expected.down.map(expectations::bytes);
+        let device = self.is_client();
+        let Some(lane) = self.lane.as_mut().filter(|_| device) else {
+            return;
+        };
+        let Some(rate) = rate.or(known.then_some(0)) else {
+            return;
+        };
+        for id in self.paths.ids_of(access) {
+            lane.send_expectation(id, rate);
+        }
+    }
+
+    /// Applies the expectations that the peer has sent.
+    pub(super) fn apply_peer_expectations(&mut self) {
+        let received = match &mut self.lane {
+            Some(lane) => lane.take_expectations(),
+            None => return,
+        };
+        // Of a device that is not known anything could be heard.
+        if self.is_client() || !self.expectations.is_trusted() {
+            return;
+        }
+        for (id, expectation) in received {
+            let Some(path) = self.paths.by_id_mut(id) else {
+                self.expectations.keep(id, expectation);
+                continue;
+            };
+            if path.expected.is_none_or(|e| e < expectation) {
+                path.expected = Some(expectation);
+                self.apply_expectation(id);
+            }
+        }
+    }
+
+    /// Applies a change of the rate that is expected of a path.
+    pub(super) fn apply_expectation(&mut self, id: PathId) {
+        let (rate, rtt) = (self.expected_rate(id), self.quic.rtt(id));
+        if let Some(path) = self.paths.by_id_mut(id) {
+            expectations::apply(path, rate, rtt, &self.congestion);
+        }
+    }
+
+    fn expected_rate(&self, id: PathId) -> Option<u64> {
+        let path = self.paths.by_id(id)?;
+        expectations::expected_rate(path, &self.accesses, self.is_client())
     }
 }

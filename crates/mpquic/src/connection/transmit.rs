@@ -1,26 +1,18 @@
-//! Choice of what is sent next, and on which path.
+//! Choice of what is sent next, and on which path, on either lane.
 
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use braid_core::sched::{Decision, Flow, MOST_BURST, MOST_PATHS, PathView};
-use noq_proto::{PathStatus, Transmit};
+use braid_core::Time;
+use braid_core::sched::xlink::{Oldest, reinject};
+use braid_core::sched::{Decision, Flow};
+use noq_proto::Transmit;
 
 use super::Connection;
-use super::paths::Path;
-use crate::congestion::Slot;
-use crate::pacer::LONGEST_BURST;
-
-pub(super) const BURST: NonZeroUsize = NonZeroUsize::new(MOST_BURST as usize).expect("not zero");
-
-/// Gates that are open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Open {
-    All,
-    Only(usize),
-    None,
-}
+use super::path_scheduler::{BURST, burst};
+use super::path_set::Open;
+use crate::lane::Selection;
+use crate::transport;
 
 /// A burst of UDP datagrams that is to be sent.
 #[derive(Debug)]
@@ -35,209 +27,312 @@ impl Connection {
     /// Writes the next burst into `buf`, which is empty; none if nothing is to be sent
     /// now.
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Outgoing> {
-        if self.quota == Some(0) {
+        if self.burst_quota == Some(0) {
             return None;
         }
+        self.paths.count_load(now);
+        let outgoing = self.next_outgoing(now, buf);
+        if outgoing.is_none() && self.scheduler.has_data() {
+            self.paths.note_load(&self.congestion, &self.accesses, now);
+        }
+        outgoing
+    }
+
+    fn next_outgoing(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Outgoing> {
         self.follow(now);
-        self.note_in_flight();
+        self.paths.note_in_flight(&self.congestion);
         let transmit = match self.connected && !self.quic.is_closed() {
             true if self.lane.is_some() => self.lane_transmit(now, buf),
-            true => self.scheduled(now, buf),
-            false => {
-                self.set_gates(Open::All);
-                self.quic.poll_transmit(now, BURST, buf)
-            }
+            true => self.stream_transmit(now, buf),
+            false => self.poll_quic(Open::All, BURST, now, buf),
         }?;
-        self.quota = self.quota.map(|q| q.saturating_sub(1));
-        let path = self.path_of(&transmit);
-        if let Some(i) = path {
-            let slots = self.shared.lock();
-            let p = &mut self.paths[i];
-            let slot = &slots[p.slot];
-            // What no window holds back, such as acknowledgements, no pacer does: neither may
-            // it hold up the rest.
-            let bytes = slot.in_flight.saturating_sub(p.before);
-            p.pacer.sent(now, bytes, slot);
-            drop(slots);
-            self.count(i, &transmit);
-        }
+        self.burst_quota = self.burst_quota.map(|q| q.saturating_sub(1));
+        let path = self.paths.of_transmit(&transmit, self.is_client());
         let access = match path {
-            Some(i) => self.paths[i].access,
-            None => self.first,
+            Some(i) => {
+                let p = &mut self.paths[i];
+                let slot = &self.congestion.lock()[p.slot];
+                // What no window holds back, such as acknowledgements, no pacer does: neither
+                // may it hold up the rest.
+                let bytes = slot.in_flight.saturating_sub(p.in_flight_before);
+                p.pacer.sent(now, bytes, slot);
+                self.scheduler.count_sent(p.number, &transmit);
+                p.access
+            }
+            None => self.accesses.initial(),
         };
         Some(Outgoing { transmit, access })
     }
 
-    fn note_in_flight(&mut self) {
-        let slots = self.shared.lock();
-        for p in &mut self.paths {
-            p.before = slots[p.slot].in_flight;
-        }
+    /// Polls QUIC for a burst with these gates open.
+    fn poll_quic(
+        &mut self,
+        open: Open,
+        packets: NonZeroUsize,
+        now: Instant,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        self.paths.set_gates(&self.congestion, open);
+        self.quic.poll_transmit(now, packets, buf)
     }
 
-    /// Shares are of all that a link carries, while there is data to share; acknowledgements
-    /// of what the peer sends are nobody's share.
-    fn count(&mut self, path: usize, transmit: &Transmit) {
-        let packets = transmit
-            .size
-            .div_ceil(transmit.segment_size.unwrap_or(transmit.size).max(1));
-        let headers = match transmit.destination {
-            SocketAddr::V4(_) => 28,
-            SocketAddr::V6(_) => 48,
-        };
-        let bytes = (transmit.size + packets * headers) as u64;
-        let number = self.paths[path].number;
-        let view = self.views.iter().position(|v| v.id == number);
-        if let Some(i) = view.filter(|_| self.busy) {
-            self.scheduler.sent(&self.views, i, bytes);
-        }
+    fn update_views(&mut self, now: Instant) {
+        self.scheduler.update_views(
+            &self.paths,
+            &self.accesses,
+            &self.congestion,
+            (&self.quic, self.lane.as_deref()),
+            now,
+        );
     }
 
-    fn scheduled(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        if let Some(asked) = self.ask(now, buf) {
-            return Some(asked);
+    /// Returns the time as schedulers are told it.
+    fn time(&self, now: Instant) -> Time {
+        Time::from(now.duration_since(self.began))
+    }
+
+    /// Writes a ping for the first path for which it is due and that can send one. A path that
+    /// the library has closed cannot: the others are not to wait for it.
+    fn ping_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        while let Some(i) = self.paths.iter().position(|p| p.ping.is_due()) {
+            self.paths[i].ping.sent();
+            if self.quic.ping_path(self.paths[i].id).is_err() {
+                continue;
+            }
+            self.paths.set_gates(&self.congestion, Open::Only(i));
+            self.paths.set_exempt(&self.congestion, Some(i));
+            let transmit = self.quic.poll_transmit(now, NonZeroUsize::MIN, buf);
+            self.paths.set_exempt(&self.congestion, None);
+            if transmit.is_some() {
+                return transmit;
+            }
         }
-        self.look(now);
+        None
+    }
+
+    /// Writes the next burst of a connection on streams of QUIC.
+    fn stream_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if let Some(ping) = self.ping_transmit(now, buf) {
+            return Some(ping);
+        }
+        self.update_views(now);
         // How much waits, the library does not tell.
         let flow = Flow {
-            waiting: u64::from(crate::transport::PAYLOAD),
+            waiting: u64::from(transport::PAYLOAD),
             send_window: u64::MAX,
         };
-        let time = self.time(now);
-        let decision = self.scheduler.decide(time, &flow, &self.views);
+        let decision = self.scheduler.decide(self.time(now), &flow);
         let Decision::Send { path, most } = decision else {
-            self.mark_idle();
+            self.scheduler.mark_idle(&self.paths, &self.congestion);
             // Acknowledgements and probes leave all the same.
-            self.set_gates(Open::None);
-            return self.quic.poll_transmit(now, BURST, buf);
+            return self.poll_quic(Open::None, BURST, now, buf);
         };
-        self.set_gates(Open::Only(path));
-        let packets = NonZeroUsize::new(burst(&self.views[path], most) as usize);
-        let packets = packets.unwrap_or(NonZeroUsize::MIN);
-        if let Some(transmit) = self.quic.poll_transmit(now, packets, buf) {
-            self.busy = true;
+        let packets = burst(&self.scheduler.views()[path], most) as usize;
+        let packets = NonZeroUsize::new(packets).unwrap_or(NonZeroUsize::MIN);
+        if let Some(transmit) = self.poll_quic(Open::Only(path), packets, now, buf) {
+            self.scheduler.set_has_data(true);
             return Some(transmit);
         }
-        self.busy = false;
-        self.mark_idle();
-        if self.blocked {
+        self.scheduler.set_has_data(false);
+        self.scheduler.mark_idle(&self.paths, &self.congestion);
+        if self.stream_blocked {
             self.drain_slowest(now);
         }
         // No data waits, and what else there is may leave on any path.
-        self.set_gates(Open::All);
-        self.quic.poll_transmit(now, NonZeroUsize::MIN, buf)
+        self.poll_quic(Open::All, NonZeroUsize::MIN, now, buf)
     }
 
     /// The peer's window is full, and a path has room: the slowest holds the window up.
     fn drain_slowest(&mut self, now: Instant) {
-        let busy = |v: &&PathView| v.usable && v.in_flight > 0;
-        let slowest = self.views.iter().filter(busy).max_by_key(|v| v.srtt);
-        let room = |v: &PathView| v.usable && v.has_room();
-        let Some(number) = slowest.map(|v| v.id) else {
-            return;
-        };
-        if self.views.iter().any(|v| v.id != number && room(v))
-            && let Some(p) = self.paths.iter().find(|p| p.number == number)
+        let slowest = self.scheduler.slowest_beside_room();
+        if let Some(p) = slowest.and_then(|n| self.paths.by_number(n)) {
+            self.congestion.lock()[p.slot].drain(now);
+        }
+    }
+
+    /// Writes the next burst of a connection with a datagram lane.
+    fn lane_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let transmit = self.next_burst(now, buf);
+        if transmit.is_none()
+            && let Some(lane) = &mut self.lane
         {
-            self.shared.lock()[p.slot].drain(now);
+            lane.defer(now);
+        }
+        transmit
+    }
+
+    fn next_burst(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        self.detect_silence(now);
+        loop {
+            if let Some(sent) = self.queued_transmit(now, buf) {
+                return Some(sent);
+            }
+            if self.outbox.queued().is_some() {
+                // There is no room for them now; acknowledgements leave all the same.
+                return self.poll_quic(Open::None, BURST, now, buf);
+            }
+            if let Some(ping) = self.ping_transmit(now, buf) {
+                return Some(ping);
+            }
+            if self.outbox.is_empty() && self.write_ack(now) {
+                self.outbox.enqueue(&mut self.quic, self.lane.as_deref());
+                continue;
+            }
+            // An acknowledgement of the lane takes along what QUIC has to say; before it, QUIC's
+            // own would leave on its first path, however slow that is.
+            let soon = self.lane.as_ref().is_some_and(|l| l.will_acknowledge(now));
+            if self.control.is_wanted() && !soon {
+                if let Some(transmit) = self.poll_quic(Open::All, BURST, now, buf) {
+                    return Some(transmit);
+                }
+                self.control.drained();
+            }
+            if self.outbox.is_empty() && !self.fill(now) {
+                return None;
+            }
+            self.outbox.enqueue(&mut self.quic, self.lane.as_deref());
         }
     }
 
-    /// Shows the scheduler the paths as they are.
-    pub(super) fn look(&mut self, now: Instant) {
-        let mut slots = self.shared.lock();
-        self.paced = None;
-        self.views.clear();
-        for p in self.paths.iter().take(MOST_PATHS) {
-            let slot = &mut slots[p.slot];
-            slot.ease(now);
-            let mut view = view(p, slot);
-            if let Some(access) = p.access.map(|i| &self.accesses[i]) {
-                let beside = self.paths.iter().filter(|o| o.access == p.access);
-                let beside = beside.filter(|o| o.established).count().max(1);
-                view.weight = access.weight / beside as f64;
-                view.priority = access.priority;
-                view.backup = access.backup;
-                view.usable &= access.usable();
-            }
-            if let Some(lane) = &self.lane {
-                (view.srtt, view.rttvar) = lane.rtt(p.number).unwrap_or((view.srtt, view.rttvar));
-                view.usable &= lane.suspect(p.number).is_none();
-            }
-            // To QUIC, it is a backup then, and no data leaves there.
-            view.backup |= self.quic.path_status(p.id) == Ok(PathStatus::Backup);
-            if p.access.is_some_and(|i| self.full[i]) {
-                view.in_flight = view.window.max(1);
-            }
-            let wait = p.pacer.wait(now, slot).filter(|_| view.has_room());
-            if let Some(at) = wait {
-                view.in_flight = view.window.max(1);
-                self.paced = Some(self.paced.map_or(at, |t| t.min(at)));
-            }
-            slot.idle &= view.has_room();
-            self.views.push(view);
+    /// Sends what is in QUIC's queue.
+    fn queued_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let queued = self.outbox.queued()?;
+        // Where nothing comes back, or QUIC sends no data any more, they would hold up all others.
+        let (paths, quic) = (&self.paths, &self.quic);
+        let path = paths
+            .iter()
+            .position(|p| p.number == queued.path && !p.held && paths.takes_data(p, quic));
+        self.paths
+            .set_gates(&self.congestion, path.map_or(Open::All, Open::Only));
+        let exempt = path.filter(|_| queued.exempt);
+        self.paths.set_exempt(&self.congestion, exempt);
+        let probing = path.filter(|_| queued.probing).map(|p| self.paths[p].slot);
+        if let Some(slot) = probing {
+            self.congestion.lock()[slot].probing = true;
         }
-        // Where nothing comes back on any path, all of them are tried.
-        if self.lane.is_some() && !self.views.iter().any(|v| v.usable) {
-            for (view, p) in self.views.iter_mut().zip(&self.paths) {
-                view.usable = p.established;
-            }
+        let packets = NonZeroUsize::new(queued.count.min(BURST.get()));
+        let packets = packets.unwrap_or(NonZeroUsize::MIN);
+        let transmit = self.quic.poll_transmit(now, packets, buf);
+        if transmit.is_some() {
+            self.control.ack_sent();
         }
+        self.paths.set_exempt(&self.congestion, None);
+        if let Some(slot) = probing {
+            self.congestion.lock()[slot].probing = false;
+        }
+        self.outbox.forget_queued(&mut self.quic);
+        transmit
     }
 
-    /// Nothing is sent now: those that could have are not in full use.
-    pub(super) fn mark_idle(&mut self) {
-        let mut slots = self.shared.lock();
-        for (p, view) in self.paths.iter().zip(&self.views) {
-            slots[p.slot].idle = view.has_room();
+    /// Writes an acknowledgement of the lane, before anything else that waits, if one is due.
+    fn write_ack(&mut self, now: Instant) -> bool {
+        if !self.lane.as_ref().is_some_and(|l| l.ack_due(now)) {
+            return false;
         }
-    }
-
-    pub(super) fn set_gates(&mut self, open: Open) {
-        let mut slots = self.shared.lock();
-        for (i, p) in self.paths.iter().enumerate() {
-            slots[p.slot].open = match open {
-                Open::All => true,
-                Open::Only(path) => path == i,
-                Open::None => false,
-            };
-        }
-    }
-
-    /// The path that a burst leaves on.
-    pub(super) fn path_of(&self, t: &Transmit) -> Option<usize> {
-        let client = self.is_client();
-        let same = |p: &Path| match client {
-            true => p.network.local_ip() == t.src_ip,
-            false => p.network.remote() == t.destination,
+        self.update_views(now);
+        let room = self.quic.datagrams().max_size();
+        let (Some(room), Some(lane)) = (room, &mut self.lane) else {
+            return false;
         };
-        self.paths.iter().position(same)
+        let paths = self.scheduler.ack_paths(&self.paths, &self.congestion);
+        self.outbox
+            .push_ack(paths, now, || lane.write_ack(room, now))
     }
-}
 
-/// How many packets leave on a path at once, at least one: what is sent next on it may be
-/// what the receiver waits for, and waits behind them.
-pub(super) fn burst(view: &PathView, most: u64) -> u64 {
-    let long = match view.rate() {
-        0.0 => u64::MAX,
-        rate => (rate * LONGEST_BURST.as_secs_f64()) as u64,
-    };
-    let bytes = most.min(view.room()).min(long).min(view.burst());
-    (bytes / view.segment).max(1)
-}
+    /// Writes what the lane has next but for acknowledgements; false if that is nothing.
+    fn fill(&mut self, now: Instant) -> bool {
+        self.update_views(now);
+        let Some(room) = self.quic.datagrams().max_size() else {
+            return false;
+        };
+        self.write_data(room, now) || {
+            self.scheduler.mark_idle(&self.paths, &self.congestion);
+            self.scheduler.may_reinject() && self.reinject(room, now)
+        }
+    }
 
-fn view(p: &Path, slot: &Slot) -> PathView {
-    PathView {
-        id: p.number,
-        usable: p.established && slot.alive,
-        backup: false,
-        priority: 0,
-        weight: 1.0,
-        window: slot.window,
-        in_flight: slot.in_flight,
-        segment: slot.mtu.max(1),
-        srtt: slot.srtt,
-        rttvar: slot.rttvar,
-        lost: slot.lost,
+    fn write_data(&mut self, room: usize, now: Instant) -> bool {
+        let time = self.time(now);
+        let Some(lane) = &mut self.lane else {
+            return false;
+        };
+        let (waiting, send_window) = lane.flow();
+        self.scheduler.set_has_data(waiting > 0);
+        if waiting == 0 {
+            return false;
+        }
+        let flow = |waiting| Flow {
+            waiting,
+            send_window,
+        };
+        let lost = lane.retransmit_bytes();
+        let retransmit = (lost > 0).then(|| {
+            let late = |number| lane.paths().is_late(number, now);
+            self.scheduler.decide_retransmit(time, &flow(lost), late)
+        });
+        let (selection, decision) = match retransmit {
+            Some(decision) if !matches!(decision, Decision::Wait(_)) || waiting == lost => {
+                (Selection::All, decision)
+            }
+            _ => {
+                let new = flow(waiting - lost);
+                (Selection::New, self.scheduler.decide(time, &new))
+            }
+        };
+        lane.leave(self.control.room());
+        let views = self.scheduler.views();
+        match decision {
+            Decision::Send { path, most } => {
+                let view = &views[path];
+                for _ in 0..burst(view, most) {
+                    let next = lane.write_next(&[view.id], room, selection, now);
+                    // It takes all of that along.
+                    lane.leave(0);
+                    if next.is_empty() {
+                        break;
+                    }
+                    self.outbox.extend(next);
+                }
+            }
+            Decision::Copies(set) => {
+                let ids: Vec<u32> = set.iter().map(|i| views[i].id).collect();
+                self.outbox
+                    .extend(lane.write_next(&ids, room, selection, now));
+            }
+            Decision::Wait(_) => {}
+        }
+        !self.outbox.is_empty()
+    }
+
+    fn reinject(&mut self, room: usize, now: Instant) -> bool {
+        let time = self.time(now);
+        let Some(lane) = &mut self.lane else {
+            return false;
+        };
+        let Some((number, sent, pieces)) = lane.oldest() else {
+            return false;
+        };
+        let views = self.scheduler.views();
+        let mut on = self.outbox.reinjected_on(pieces[0]);
+        if let Some(i) = views.iter().position(|v| v.id == number) {
+            on.insert(i);
+        }
+        let waited = now.saturating_duration_since(sent);
+        let oldest = Oldest {
+            on,
+            sent: time - waited,
+            bytes: u64::from(transport::PAYLOAD),
+        };
+        let Some(i) = reinject(time, &oldest, views) else {
+            return false;
+        };
+        on.insert(i);
+        self.outbox.set_reinjected(pieces[0], on);
+        lane.leave(self.control.room());
+        let number = views[i].id;
+        let copy = lane.write_copy(number, &pieces, room, now);
+        let written = copy.is_some();
+        self.outbox.extend(copy.map(|data| (number, data)));
+        written
     }
 }

@@ -14,7 +14,7 @@ mod tcp;
 pub mod wire;
 
 pub use device::Forward;
-pub use proxy::{Allowed, serve};
+pub use proxy::{Allowed, Other, serve};
 
 use std::io;
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 use ipnet::IpNet;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::tcp::Tcp;
-use super::wire::{self, Refusal};
+use super::wire::{self, Asked, Refusal};
 use crate::{Session, Stream};
 
 /// How long a device may take to say where to, and a connection to be made.
@@ -26,23 +27,38 @@ impl Allowed {
     }
 }
 
-/// Serves the streams of a session until it ends; connections end with it.
-pub async fn serve(session: Session, allowed: Allowed) {
+/// Stream whose first byte tells that it asks for no connection, with that byte.
+pub struct Other {
+    /// First byte, which was read.
+    pub first: u8,
+    /// Rest of the stream.
+    pub stream: Stream,
+}
+
+/// Serves the streams of a session until it ends; connections end with it. Streams that ask for
+/// something else go to `others`; one that finds it full is reset.
+pub async fn serve(session: Session, allowed: Allowed, others: mpsc::Sender<Other>) {
     let mut running = JoinSet::new();
     loop {
         tokio::select! {
             stream = session.accept() => {
                 let Ok(stream) = stream else { return };
-                running.spawn(one(stream, allowed.clone()));
+                running.spawn(one(stream, allowed.clone(), others.clone()));
             }
             Some(_) = running.join_next() => {}
         }
     }
 }
 
-async fn one(mut stream: Stream, allowed: Allowed) {
-    let asked = timeout(PATIENCE, wire::asked(&mut stream)).await;
-    let Ok(Ok(to)) = asked else { return };
+async fn one(mut stream: Stream, allowed: Allowed, others: mpsc::Sender<Other>) {
+    let to = match timeout(PATIENCE, wire::asked(&mut stream)).await {
+        Ok(Ok(Asked::Connection(to))) => to,
+        Ok(Ok(Asked::Other(first))) => {
+            let _ = others.try_send(Other { first, stream });
+            return;
+        }
+        _ => return,
+    };
     let connected = match allowed.includes(to) {
         true => match timeout(PATIENCE, TcpStream::connect(to)).await {
             Ok(tcp) => tcp.and_then(Tcp::new).map_err(|e| Refusal::of(&e)),

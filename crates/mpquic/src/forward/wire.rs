@@ -2,7 +2,7 @@
 //!
 //! The device asks: one byte of version (1), one of family (4 or 6), the address (4 or 16
 //! bytes) and the port (2, network order). The proxy answers one byte: 0 where it is
-//! connected, else a [`Refusal`].
+//! connected, else a [`Refusal`]. A first byte that is no version, 32 or more, is left to others.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,6 +10,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 const VERSION: u8 = 1;
+
+/// Least first byte of a stream that is none of this protocol.
+const OTHERS: u8 = 32;
+
+/// Request at the beginning of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Connection to this address.
+    Connection(SocketAddr),
+    /// Stream of another protocol, by its first byte.
+    Other(u8),
+}
 
 /// Why the proxy does not connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,9 +85,11 @@ pub async fn ask(stream: &mut (impl AsyncWrite + Unpin), to: SocketAddr) -> io::
 /// # Errors
 /// The stream's; [`io::ErrorKind::InvalidData`] where it is another version, or nothing
 /// that can be connected to.
-pub async fn asked(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<SocketAddr> {
-    if stream.read_u8().await? != VERSION {
-        return Err(wrong("it forwards by another version of this protocol"));
+pub async fn asked(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Asked> {
+    match stream.read_u8().await? {
+        VERSION => {}
+        other @ OTHERS.. => return Ok(Asked::Other(other)),
+        _ => return Err(wrong("it forwards by another version of this protocol")),
     }
     let ip: IpAddr = match stream.read_u8().await? {
         4 => Ipv4Addr::from_bits(stream.read_u32().await?).into(),
@@ -85,7 +99,7 @@ pub async fn asked(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<SocketAd
     let to = SocketAddr::new(ip.to_canonical(), stream.read_u16().await?);
     match to.port() {
         0 => Err(wrong("it asks for port 0")),
-        _ => Ok(to),
+        _ => Ok(Asked::Connection(to)),
     }
 }
 
@@ -134,7 +148,8 @@ mod tests {
             now(ask(&mut wire, SocketAddr::new(ip, port))).unwrap();
             let mut rest = &wire[..];
             let read = now(asked(&mut rest)).unwrap();
-            prop_assert_eq!(read, SocketAddr::new(ip.to_canonical(), port));
+            let to = SocketAddr::new(ip.to_canonical(), port);
+            prop_assert_eq!(read, Asked::Connection(to));
             prop_assert!(rest.is_empty());
         }
 
@@ -142,7 +157,10 @@ mod tests {
         fn garbage_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..30)) {
             let read = now(asked(&mut &bytes[..]));
             let fine = bytes.len() >= 8 && bytes[0] == 1 && (bytes[1] == 4 || bytes[1] == 6);
-            prop_assert!(fine || read.is_err());
+            match bytes.first() {
+                Some(other @ OTHERS..) => prop_assert_eq!(read.ok(), Some(Asked::Other(*other))),
+                _ => prop_assert!(fine || read.is_err()),
+            }
             let _ = now(answered(&mut &bytes[..]));
         }
     }

@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 
-use super::heard::Heard;
+use super::error::LaneError;
+use super::pending_acks::PendingAcks;
 use super::wire::{self, Frame, Number};
-use super::{LaneError, MOST_PATHS};
 
+/// Maximum paths of the peer that are listened to at a time.
+pub(super) const MAX_PATHS: usize = 256;
 /// A path on which nothing came for so long has ended, and another may take its place: as
 /// long as QUIC keeps a connection of which it hears nothing.
 const PATH_ENDED: Duration = Duration::from_secs(30);
@@ -16,16 +18,17 @@ const PATH_ENDED: Duration = Duration::from_secs(30);
 const ACK_WAIT: Duration = Duration::from_millis(2);
 /// As many as come in that time are acknowledged at once, but no fewer than RFC 9000 13.2.2
 /// has it: where fewer come, a second one that waits makes the peer's queue long for nothing.
-const LEAST: u32 = 2;
+const MIN_EVERY: u32 = 2;
 /// Nor more.
-const MOST: u32 = 20;
+const MAX_EVERY: u32 = 20;
 /// When what found no room is tried again.
 const DEFER: Duration = Duration::from_millis(1);
 
-/// By the number of the path.
+/// Pending acknowledgements of all paths, and when they are due.
 #[derive(Debug)]
 pub(super) struct Acknowledger {
-    heard: BTreeMap<u32, Heard>,
+    /// By the number of the path.
+    pending: BTreeMap<u32, PendingAcks>,
     /// Numbered datagrams since the last acknowledgement.
     unacked: u32,
     /// After how many the next is due.
@@ -39,9 +42,9 @@ pub(super) struct Acknowledger {
 impl Default for Acknowledger {
     fn default() -> Self {
         Self {
-            heard: BTreeMap::new(),
+            pending: BTreeMap::new(),
             unacked: 0,
-            every: LEAST,
+            every: MIN_EVERY,
             counted: None,
             at: None,
         }
@@ -51,11 +54,15 @@ impl Default for Acknowledger {
 impl Acknowledger {
     /// Notes a datagram; false if it came before.
     pub(super) fn take(&mut self, n: Number, now: Instant) -> Result<bool, LaneError> {
-        if !self.heard.contains_key(&n.path) && self.heard.len() >= MOST_PATHS {
+        if !self.pending.contains_key(&n.path) && self.pending.len() >= MAX_PATHS {
             self.forget_ended(now)?;
         }
-        let news = self.heard.entry(n.path).or_default().take(n.sequence, now);
-        let Some(in_order) = news else {
+        let order = self
+            .pending
+            .entry(n.path)
+            .or_default()
+            .take(n.sequence, now);
+        let Some(in_order) = order else {
             return Ok(false);
         };
         self.count(now);
@@ -75,16 +82,16 @@ impl Acknowledger {
         self.counted = Some((n + 1, since));
         if passed >= ACK_WAIT {
             let arrived = f64::from(n) * ACK_WAIT.div_duration_f64(passed);
-            self.every = (arrived as u32).clamp(LEAST, MOST);
+            self.every = (arrived as u32).clamp(MIN_EVERY, MAX_EVERY);
             self.counted = Some((1, now));
         }
     }
 
     /// Makes room for another path of the peer.
     fn forget_ended(&mut self, now: Instant) -> Result<(), LaneError> {
-        let ended = |h: &Heard| h.latest().is_none_or(|at| at + PATH_ENDED <= now);
-        self.heard.retain(|_, h| !ended(h));
-        match self.heard.len() < MOST_PATHS {
+        let ended = |h: &PendingAcks| h.latest().is_none_or(|at| at + PATH_ENDED <= now);
+        self.pending.retain(|_, h| !ended(h));
+        match self.pending.len() < MAX_PATHS {
             true => Ok(()),
             false => Err(LaneError::ManyPaths),
         }
@@ -106,15 +113,15 @@ impl Acknowledger {
         let mut out = BytesMut::with_capacity(room);
         wire::begin(None, &mut out);
         let empty = out.len();
-        for (path, heard) in &mut self.heard {
-            let Some(ack) = heard.ack(*path, clock, now) else {
+        for (path, acks) in &mut self.pending {
+            let Some(ack) = acks.ack(*path, clock, now) else {
                 continue;
             };
             let before = out.len();
             Frame::Ack(ack).write(&mut out);
             if out.len() > room {
                 out.truncate(before);
-                heard.again();
+                acks.defer();
                 self.at = Some(now);
             }
         }
@@ -124,7 +131,7 @@ impl Acknowledger {
     /// Bytes of memory that it holds, at most.
     #[cfg(test)]
     pub(super) fn cost(&self) -> usize {
-        self.heard.values().map(Heard::cost).sum()
+        self.pending.values().map(PendingAcks::cost).sum()
     }
 }
 

@@ -65,7 +65,7 @@ fn data() -> impl Strategy<Value = Bytes> {
 }
 
 fn ack() -> impl Strategy<Value = Ack> {
-    let steps = prop::collection::vec((near(20), near(20)), 0..wire::MOST_RANGES);
+    let steps = prop::collection::vec((near(20), near(20)), 0..wire::MAX_RANGES);
     (path(), near(40), near(1 << 40), steps).prop_map(|(path, largest, delay, steps)| {
         let mut ranges = Vec::new();
         let mut next = Some(largest);
@@ -87,7 +87,7 @@ fn ack() -> impl Strategy<Value = Ack> {
 fn frame() -> impl Strategy<Value = Frame> {
     let offset = near(WINDOW).prop_map(|o| o.min((1 << 62) - 2000));
     let stream = (channel(), offset, any::<bool>(), data());
-    let total = prop_oneof![near(70_000), Just(u64::from(MOST_MESSAGE))];
+    let total = prop_oneof![near(70_000), Just(u64::from(MAX_MESSAGE))];
     let message = (near(20_000), total, near(70_000), any::<bool>(), data());
     prop_oneof![
         4 => stream.prop_map(|(channel, offset, fin, data)| Frame::Stream {
@@ -104,8 +104,8 @@ fn frame() -> impl Strategy<Value = Frame> {
             data,
         }),
         2 => ack().prop_map(Frame::Ack),
-        1 => (channel(), near(WINDOW)).prop_map(|(channel, most)| Frame::Credit { channel, most }),
-        1 => near(WINDOW).prop_map(|most| Frame::CreditOfAll { most }),
+        1 => (channel(), near(WINDOW)).prop_map(|(channel, max)| Frame::Credit { channel, max }),
+        1 => near(WINDOW).prop_map(|max| Frame::CreditOfAll { max }),
         1 => (any::<u32>(), near(1 << 30), near(9)).prop_map(|(path, rate, number)| Frame::Expected {
             path: PathId::from(path),
             rate,
@@ -232,7 +232,7 @@ impl Target {
                 self.written += n + 1000;
             }
             Op::Send(path) => {
-                self.written += 1000 * lane.write_next(&[path], 1200, What::All, now).len();
+                self.written += 1000 * lane.write_next(&[path], 1200, Selection::All, now).len();
             }
             Op::Acknowledge => {
                 lane.write_ack(1200, now);

@@ -7,39 +7,47 @@
 
 mod acknowledge;
 mod assembly;
-mod ends;
-mod expected;
-mod fit;
-mod heard;
+mod closed_channels;
+mod control_updates;
+mod error;
+mod expectations;
+mod flow_control;
 #[cfg(test)]
 mod hostile;
-mod incoming;
-mod messages;
-mod outgoing;
-mod over;
-mod path;
-mod sent;
+mod incoming_messages;
+mod mtu_discovery;
+mod outgoing_messages;
+mod pending_acks;
+mod piece;
+mod receiver;
+mod recovery;
+mod recovery_set;
+mod sender;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod told;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use noq_proto::{PathId, VarInt};
 
-use acknowledge::Acknowledger;
-pub(crate) use expected::Expectation;
-use fit::Fit;
-pub use incoming::End;
-use incoming::{Incoming, WINDOW};
-use messages::MOST_MESSAGE;
-use outgoing::Outgoing;
-pub(crate) use outgoing::{Piece, What};
-use sent::Sent;
+use acknowledge::{Acknowledger, MAX_PATHS};
+use control_updates::Update;
+pub use error::LaneError;
+use error::Violation;
+pub(crate) use expectations::Expectation;
+use expectations::Expectations;
+use flow_control::WINDOW;
+use incoming_messages::MAX_MESSAGE;
+pub(crate) use piece::Piece;
+pub use receiver::End;
+use receiver::LaneReceiver;
+pub(crate) use recovery_set::RecoverySet;
+use sender::LaneSender;
+pub(crate) use sender::Selection;
 use wire::{Ack, Frame, Number};
 
 /// Whether a datagram of the peer, if it can be read, is none that is acknowledged: as a
@@ -55,41 +63,17 @@ pub(crate) const PROTOCOL_ERROR: VarInt = VarInt::from_u32(0x10);
 /// follows, nothing tells soon that it was lost, and its data would wait for timers (RFC 8899
 /// 4.1).
 const PROBE_BACKLOG: u64 = 16 << 10;
-/// More paths of the peer than this are not listened to at a time.
-const MOST_PATHS: usize = 256;
-
-/// The peer does not keep to the lane's protocol: the connection is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LaneError {
-    /// Datagram that cannot be read.
-    #[error(transparent)]
-    Malformed(#[from] wire::Malformed),
-    /// Frame that can be read, and is not allowed.
-    #[error(transparent)]
-    Violation(#[from] incoming::Violation),
-    /// Acknowledgement of what never left.
-    #[error("the peer acknowledged what was never sent")]
-    NeverSent,
-    /// Too many paths that the peer uses at a time.
-    #[error("the peer uses more paths than it may")]
-    ManyPaths,
-}
 
 /// One end of the lane of one connection.
 #[derive(Debug)]
 pub struct Lane {
-    outgoing: Outgoing,
-    incoming: Incoming,
-    sent: BTreeMap<u32, Sent>,
+    sender: LaneSender,
+    receiver: LaneReceiver,
+    recovery: RecoverySet,
     acks: Acknowledger,
-    /// Rates that the peer expects of paths of QUIC, bytes per second, not taken yet.
-    expected: BTreeMap<PathId, Expectation>,
+    expectations: Expectations,
     /// Paths of QUIC that the peer has lost, since it was asked for.
-    closed: BTreeSet<PathId>,
-    /// Words of the other kind that this end has said.
-    words: u64,
-    /// The greatest number of a path that there has been.
-    newest: Option<u32>,
+    closed_paths: BTreeSet<PathId>,
     /// Bytes of the next packet that are left to QUIC.
     spare: usize,
     clock: Instant,
@@ -98,14 +82,12 @@ pub struct Lane {
 impl Lane {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
-            outgoing: Outgoing::default(),
-            incoming: Incoming::default(),
-            sent: BTreeMap::new(),
+            sender: LaneSender::default(),
+            receiver: LaneReceiver::default(),
+            recovery: RecoverySet::default(),
             acks: Acknowledger::default(),
-            expected: BTreeMap::new(),
-            closed: BTreeSet::new(),
-            words: 0,
-            newest: None,
+            expectations: Expectations::default(),
+            closed_paths: BTreeSet::new(),
             spare: 0,
             clock: now,
         }
@@ -113,65 +95,65 @@ impl Lane {
 
     /// Limits the bytes under way of each channel that begins afterwards.
     pub(crate) fn limit(&mut self, bytes: u64) {
-        self.outgoing.span = bytes;
+        self.sender.span = bytes;
     }
 
     /// Sends data on a channel. Each end numbers its own, upwards: a number that was passed
     /// over by thousands is not used any more. Returns how many bytes were taken: fewer
     /// where its buffer is full, none where the channel has ended.
     pub fn write(&mut self, channel: u64, data: Bytes) -> usize {
-        self.outgoing.write(channel, data, WINDOW)
+        self.sender.write(channel, data, WINDOW)
     }
 
     /// Bytes that wait to be sent, for want of room on a path: an application that keeps
     /// this low can still decide what is sent next.
     pub fn backlog(&self) -> u64 {
-        self.outgoing.waiting()
+        self.sender.waiting()
     }
 
     /// Ends a channel.
     pub fn finish(&mut self, channel: u64) {
-        self.outgoing.finish(channel, WINDOW);
+        self.sender.finish(channel, WINDOW);
     }
 
     /// Whether the peer has all of a channel that was ended.
     pub fn is_done(&self, channel: u64) -> bool {
-        self.outgoing.is_done(channel)
+        self.sender.is_done(channel)
     }
 
     /// Channels on which the peer has sent, as long as they have not been read to their
     /// end.
     pub fn channels(&self) -> impl Iterator<Item = u64> {
-        self.incoming.channels()
+        self.receiver.channels()
     }
 
     /// The next data of a channel, in order; none if none is there now.
     pub fn read(&mut self, channel: u64) -> Option<Bytes> {
-        let data = self.incoming.read(channel)?;
-        self.tell_credit();
+        let data = self.receiver.read(channel)?;
+        self.send_credit();
         Some(data)
     }
 
     /// Whether there is something to read on a channel, its end included.
     pub fn is_readable(&self, channel: u64) -> bool {
-        self.incoming.is_readable(channel)
+        self.receiver.is_readable(channel)
     }
 
     /// Whether a message has arrived.
     pub fn has_message(&self) -> bool {
-        self.incoming.has_message()
+        self.receiver.has_message()
     }
 
     /// Sends a message of 1 byte to 64 kB, once: what is lost of it is not sent again.
     /// Where `ordered`, it is given after those before it, unless they do not come; else
     /// at once. False if it is too long or there is no room for it now.
     pub fn send_message(&mut self, data: Bytes, ordered: bool) -> bool {
-        data.len() <= MOST_MESSAGE as usize && self.outgoing.message(data, ordered)
+        data.len() <= MAX_MESSAGE as usize && self.sender.message(data, ordered)
     }
 
     /// The next message that has arrived.
     pub fn next_message(&mut self) -> Option<Bytes> {
-        self.incoming.messages.next()
+        self.receiver.messages.next()
     }
 
     /// A datagram has arrived.
@@ -192,15 +174,15 @@ impl Lane {
                     data,
                 } => {
                     self.check_new(channel)?;
-                    self.incoming.stream(channel, offset, &data, fin)?;
-                    self.tell_credit();
+                    self.receiver.stream(channel, offset, &data, fin)?;
+                    self.send_credit();
                 }
                 Frame::Reset {
                     channel,
                     code,
                     size,
                 } => self.take_reset(channel, code, size)?,
-                Frame::Stop { channel, code } => self.outgoing.stop(channel, code)?,
+                Frame::Stop { channel, code } => self.sender.stop(channel, code)?,
                 Frame::Message {
                     number,
                     total,
@@ -209,21 +191,18 @@ impl Lane {
                     data,
                 } => {
                     let place = (number, total, offset);
-                    self.incoming.messages.take(place, &data, ordered, now)?;
+                    self.receiver.messages.take(place, &data, ordered, now)?;
                 }
-                Frame::Ack(ack) => self.acked(&ack, now)?,
-                Frame::Credit { channel, most } => self.outgoing.credited(channel, most),
-                Frame::CreditOfAll { most } => self.outgoing.credited_all(most),
+                Frame::Ack(ack) => self.on_ack(&ack, now)?,
+                Frame::Credit { channel, max } => self.sender.credited(channel, max),
+                Frame::CreditOfAll { max } => self.sender.credited_all(max),
                 Frame::Expected { path, rate, number } => {
-                    Expectation { number, rate }.join(&mut self.expected, path);
-                    // There are no more paths than that; what is said of others is no use.
-                    if self.expected.len() > MOST_PATHS {
-                        self.expected.pop_last();
-                    }
+                    self.expectations
+                        .receive(path, Expectation { number, rate });
                 }
                 Frame::Closed { path } => {
-                    if self.closed.len() < MOST_PATHS {
-                        self.closed.insert(path);
+                    if self.closed_paths.len() < MAX_PATHS {
+                        self.closed_paths.insert(path);
                     }
                 }
             }
@@ -231,29 +210,22 @@ impl Lane {
         Ok(())
     }
 
-    fn acked(&mut self, ack: &Ack, now: Instant) -> Result<(), LaneError> {
+    fn on_ack(&mut self, ack: &Ack, now: Instant) -> Result<(), LaneError> {
         let clock = wire::micros(self.clock, now);
-        if self.newest.is_none_or(|n| n < ack.path) {
-            return Err(LaneError::NeverSent);
-        }
-        let Some(sent) = self.sent.get_mut(&ack.path) else {
-            // Of a path that has ended.
-            return Ok(());
-        };
-        let outcome = sent.ack(ack, clock, now).ok_or(LaneError::NeverSent)?;
-        self.outgoing.acked(&outcome.acked);
-        self.outgoing.lose(outcome.lost);
+        let outcome = self.recovery.ack(ack, clock, now)?;
+        self.sender.on_acked(&outcome.acked);
+        self.sender.on_lost(outcome.lost);
         Ok(())
     }
 
     /// Bytes that wait, and the send window: what the scheduler is shown.
     pub(crate) fn flow(&self) -> (u64, u64) {
-        (self.outgoing.waiting(), self.outgoing.window())
+        (self.sender.waiting(), self.sender.window())
     }
 
-    /// Bytes of that which were lost.
-    pub(crate) fn lost(&self) -> u64 {
-        self.outgoing.lost_bytes()
+    /// Returns the bytes of those that are retransmissions.
+    pub(crate) fn retransmit_bytes(&self) -> u64 {
+        self.sender.retransmit_bytes()
     }
 
     /// Whether an acknowledgement is due.
@@ -273,18 +245,17 @@ impl Lane {
 
     fn datagram(&mut self, path: u32, frames: &[Frame], pieces: Vec<Piece>, now: Instant) -> Bytes {
         let clock = wire::micros(self.clock, now);
-        self.newest = self.newest.max(Some(path));
-        let sent = self.sent.entry(path).or_default();
+        let recovery = self.recovery.sending(path);
         let number = Number {
             path,
-            sequence: sent.next(),
+            sequence: recovery.next(),
             sent: clock,
         };
         let mut out = BytesMut::with_capacity(1500);
         wire::begin(Some(number), &mut out);
         frames.iter().for_each(|f| f.write(&mut out));
-        let given_up = sent.send(now, out.len(), pieces);
-        self.outgoing.lose(given_up);
+        let given_up = recovery.send(now, out.len(), pieces);
+        self.sender.on_lost(given_up);
         out.freeze()
     }
 
@@ -295,18 +266,19 @@ impl Lane {
     }
 
     /// The next datagram of at most `room` bytes, once for each of `paths`; none if nothing
-    /// of `what` waits.
+    /// of `selection` waits.
     pub(crate) fn write_next(
         &mut self,
         paths: &[u32],
         room: usize,
-        what: What,
+        selection: Selection,
         now: Instant,
     ) -> Vec<(u32, Bytes)> {
-        let probes = self.outgoing.waiting() >= PROBE_BACKLOG;
+        let probes = self.sender.waiting() >= PROBE_BACKLOG;
         let probes = probes.then_some(now);
-        let room = paths.iter().map(|p| self.room(*p, room, probes)).min();
-        let (frames, pieces) = self.outgoing.fill(room.unwrap_or(0), what);
+        let fits = |p: &u32| self.recovery.room(*p, room, self.spare, probes);
+        let room = paths.iter().map(fits).min();
+        let (frames, pieces) = self.sender.fill(room.unwrap_or(0), selection);
         if frames.is_empty() {
             return Vec::new();
         }
@@ -314,34 +286,10 @@ impl Lane {
         paths.iter().map(one).collect()
     }
 
-    /// Bytes of frames in the next datagram of a path, which has at most `room`, and may be a
-    /// probe of the path's packet size where a time is given.
-    fn room(&self, path: u32, room: usize, probes: Option<Instant>) -> usize {
-        let sent = self.sent.get(&path);
-        let of = |fit: &Fit| match probes {
-            Some(now) => fit.room(room, self.spare, now),
-            None => fit.known(room, self.spare),
-        };
-        let room = sent.map_or_else(|| of(&Fit::default()), |s| of(s.fit()));
-        room.saturating_sub(wire::header(path, sent.map_or(0, Sent::next)))
-    }
-
-    /// Bytes of the longest datagram that is known to pass on a path.
-    pub(crate) fn size(&self, path: u32) -> usize {
-        self.sent.get(&path).map_or(fit::SHORT, |s| s.fit().size())
-    }
-
     /// Returns path, send time and pieces of a datagram to reinject: of the oldest under way on
     /// each path, where the peer may lack some of it, the one whose first piece is the lowest.
     pub(crate) fn oldest(&self) -> Option<(u32, Instant, Vec<Piece>)> {
-        let all = self.sent.iter().filter_map(|(p, s)| {
-            let (at, pieces) = s.oldest()?;
-            Some((*p, at, pieces))
-        });
-        let oldest = all
-            .filter(|(.., p)| p.iter().any(|p| self.outgoing.needs(p)))
-            .min_by_key(|(.., p)| p[0]);
-        oldest.map(|(p, at, pieces)| (p, at, pieces.to_vec()))
+        self.recovery.oldest(|p| self.sender.needs(p))
     }
 
     /// A copy of what is under way elsewhere, if that fits into `room` bytes here.
@@ -352,10 +300,10 @@ impl Lane {
         room: usize,
         now: Instant,
     ) -> Option<Bytes> {
-        let room = self.room(path, room, None);
+        let room = self.recovery.room(path, room, self.spare, None);
         let written = pieces
             .iter()
-            .filter_map(|p| Some((self.outgoing.copy(p)?, *p)));
+            .filter_map(|p| Some((self.sender.copy(p)?, *p)));
         let (frames, pieces): (Vec<Frame>, Vec<Piece>) = written.unzip();
         let fits = frames.iter().map(Frame::bytes).sum::<usize>() <= room;
         (fits && !frames.is_empty()).then(|| self.datagram(path, &frames, pieces, now))
@@ -368,28 +316,169 @@ impl Lane {
 
     /// When [`Lane::tick`] or an acknowledgement is wanted.
     pub(crate) fn due(&self) -> Option<Instant> {
-        let paths = self.sent.values().filter_map(Sent::due);
+        let paths = self.recovery.due().into_iter();
         paths
             .chain(self.acks.at())
-            .chain(self.incoming.messages.due())
+            .chain(self.receiver.messages.due())
             .min()
     }
 
-    /// Time has passed; `below` says whether QUIC waits for something on a path.
-    pub(crate) fn tick(&mut self, now: Instant, below: impl Fn(u32) -> bool) {
-        for (path, sent) in &mut self.sent {
-            if sent.due().is_some_and(|t| t <= now) {
-                self.outgoing.lose(sent.tick(now, || below(*path)));
-            }
+    /// Time has passed; `quic_waits` says whether QUIC waits for something on a path.
+    pub(crate) fn tick(&mut self, now: Instant, quic_waits: impl Fn(u32) -> bool) {
+        self.sender.on_lost(self.recovery.tick(now, quic_waits));
+        self.receiver.messages.release(now);
+    }
+
+    /// Returns the peer's clock at the arrival of the latest datagram on a path less ours at
+    /// its sending, microseconds modulo 2^32: between two paths, the difference of their
+    /// one-way delays.
+    pub fn one_way(&self, path: u32) -> Option<u32> {
+        self.recovery.one_way(path)
+    }
+
+    /// Returns the minimum round-trip time of a path; none before the first.
+    pub fn min_rtt(&self, path: u32) -> Option<Duration> {
+        self.recovery.min_rtt(path)
+    }
+
+    /// Returns the loss detection of the paths, which knows their state.
+    pub(crate) fn paths(&self) -> &RecoverySet {
+        &self.recovery
+    }
+
+    /// Returns the loss detection of the paths, to be notified of what QUIC knows.
+    pub(crate) fn paths_mut(&mut self) -> &mut RecoverySet {
+        &mut self.recovery
+    }
+
+    /// Suspects a path, which may be dead though nothing is known to be lost there: what is
+    /// under way on it is retransmitted elsewhere.
+    pub(crate) fn suspect(&mut self, path: u32, now: Instant) {
+        self.sender.on_lost(self.recovery.suspect(path, now));
+    }
+
+    /// Forgets a path that has ended: what is under way on it is retransmitted elsewhere.
+    pub(crate) fn forget(&mut self, path: u32) {
+        self.sender.on_lost(self.recovery.remove(path));
+    }
+
+    /// Sends the peer the rate that a path of QUIC may carry to this end, bytes per second; 0 if
+    /// that is not known any more.
+    pub(crate) fn send_expectation(&mut self, path: PathId, rate: u64) {
+        let update = self.expectations.update(path, rate);
+        self.sender.updates.set(update);
+    }
+
+    /// Forgets the expectation of a path of QUIC that has ended.
+    pub(crate) fn forget_expectation(&mut self, path: PathId) {
+        self.sender.updates.forget_path(path);
+    }
+
+    /// Takes the expectations, by path, that the peer has sent since the last call.
+    pub(crate) fn take_expectations(&mut self) -> BTreeMap<PathId, Expectation> {
+        self.expectations.take()
+    }
+
+    /// A datagram that tells the peer of paths of QUIC that are lost. It is not acknowledged:
+    /// QUIC tells the same, and until that is there.
+    pub(crate) fn write_closed(paths: &[PathId]) -> Bytes {
+        let mut out = BytesMut::new();
+        wire::begin(None, &mut out);
+        paths
+            .iter()
+            .for_each(|path| Frame::Closed { path: *path }.write(&mut out));
+        out.freeze()
+    }
+
+    /// Takes the paths of QUIC that the peer has reported as lost since the last call.
+    pub(crate) fn take_closed_paths(&mut self) -> BTreeSet<PathId> {
+        std::mem::take(&mut self.closed_paths)
+    }
+
+    /// Resets what this end sends on a channel, with an error code below 2^62 for the
+    /// application of the peer: what has not arrived is not sent any more. Nothing where the
+    /// peer is known to have all of it.
+    pub fn reset(&mut self, channel: u64, code: u64) {
+        self.sender.reset(channel, code);
+    }
+
+    /// Stops what the peer sends on a channel, with an error code below 2^62 for its
+    /// application: what has arrived is thrown away, and so is what is under way. Nothing
+    /// where it has ended.
+    pub fn stop(&mut self, channel: u64, code: u64) {
+        if self.receiver.stop(channel) {
+            self.sender.updates.set(Update::Stop(channel, code));
         }
-        self.incoming.messages.release(now);
+        self.sender.updates.forget_credit(channel);
+        self.send_credit();
+    }
+
+    /// How a channel of the peer has ended, once all of it has been read that can be; it is
+    /// forgotten then.
+    pub fn end(&mut self, channel: u64) -> Option<End> {
+        let end = self.receiver.end(channel);
+        if end.is_some() {
+            self.sender.updates.forget_credit(channel);
+        }
+        end
+    }
+
+    /// Whether a channel of the peer has been read to its end, whatever that is.
+    #[cfg(test)]
+    pub(crate) fn ended(&mut self, channel: u64) -> bool {
+        self.end(channel).is_some()
+    }
+
+    /// Channels that the peer has stopped, and its error codes, since this was asked last:
+    /// what this end sent there is reset.
+    pub fn take_stops(&mut self) -> BTreeMap<u64, u64> {
+        self.sender.take_stops()
+    }
+
+    /// Whether both directions of a channel have ended, and nothing of it is left.
+    pub fn is_closed(&self, channel: u64) -> bool {
+        self.sender.is_done(channel) && self.receiver.is_closed(channel)
+    }
+
+    /// Bytes that may be written to a channel now; none where this end, or a stop of the
+    /// peer, has ended it.
+    pub fn writable(&self, channel: u64) -> Option<u64> {
+        self.sender.room(channel)
+    }
+
+    /// Bytes of a channel that have not been sent once.
+    pub fn unsent(&self, channel: u64) -> u64 {
+        self.sender.unsent(channel)
+    }
+
+    fn take_reset(&mut self, channel: u64, code: u64, size: u64) -> Result<(), Violation> {
+        self.check_new(channel)?;
+        self.receiver.reset(channel, code, size)?;
+        self.sender.updates.forget_credit(channel);
+        self.sender.updates.forget_stop(channel);
+        self.send_credit();
+        Ok(())
+    }
+
+    /// Whether the peer may send on a channel, which is new or is not.
+    fn check_new(&self, channel: u64) -> Result<(), Violation> {
+        match self.receiver.knows(channel) {
+            true => Ok(()),
+            false => self.sender.check_open(),
+        }
+    }
+
+    fn send_credit(&mut self) {
+        while let Some(credit) = self.receiver.credit() {
+            self.sender.updates.set(credit);
+        }
     }
 
     /// Bytes of memory that it holds, at most.
     #[cfg(test)]
     pub(crate) fn cost(&self) -> usize {
-        let sent: usize = self.sent.values().map(Sent::cost).sum();
-        let paths = 64 * (self.expected.len() + self.closed.len());
-        self.outgoing.cost() + self.incoming.cost() + sent + self.acks.cost() + paths
+        let paths = 64 * (self.expectations.len() + self.closed_paths.len());
+        let (sender, receiver) = (self.sender.cost(), self.receiver.cost());
+        sender + receiver + self.recovery.cost() + self.acks.cost() + paths
     }
 }

@@ -8,14 +8,14 @@
 //! ```
 //!
 //! In the states on the right nothing is left of it but its number
-//! ([`Over`](super::over::Over)).
+//! ([`ClosedChannels`](super::closed_channels::ClosedChannels)).
 
 use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes, BytesMut};
 use rangemap::RangeSet;
 
-use super::outgoing::Piece;
+use super::piece::Piece;
 
 /// A stream that is being sent.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Stream {
     pub(super) next: u64,
     pub(super) acked: RangeSet<u64>,
     /// The peer takes bytes below this.
-    pub(super) most: u64,
+    pub(super) max_data: u64,
     /// This end sends as many bytes beyond the first that is not acknowledged.
     pub(super) span: u64,
     pub(super) finished: bool,
@@ -55,8 +55,8 @@ impl Stream {
 
     /// Bytes that may be sent for the first time.
     pub(super) fn fresh(&self) -> u64 {
-        let most = self.most.min(self.base.saturating_add(self.span));
-        self.end.min(most).saturating_sub(self.next)
+        let max = self.max_data.min(self.base.saturating_add(self.span));
+        self.end.min(max).saturating_sub(self.next)
     }
 
     pub(super) fn wants_fin(&self) -> bool {

@@ -39,12 +39,14 @@ impl Pair {
             let mut out = Vec::new();
             for path in 0..paths {
                 let long = |t| self.now > t + Duration::from_millis(200);
-                if end.suspect(path).is_some_and(long) {
-                    end.revive(path, self.now);
+                if end.paths().suspect_since(path).is_some_and(long) {
+                    end.paths_mut().clear_suspicion(path, self.now);
                 }
-                if end.suspect(path).is_none() || (0..paths).all(|p| end.suspect(p).is_some()) {
+                if end.paths().suspect_since(path).is_none()
+                    || (0..paths).all(|p| end.paths().suspect_since(p).is_some())
+                {
                     for _ in 0..4 {
-                        out.extend(end.write_next(&[path], 1200, What::All, self.now));
+                        out.extend(end.write_next(&[path], 1200, Selection::All, self.now));
                     }
                 }
             }
@@ -76,16 +78,16 @@ fn datagrams_are_full() {
     let mut lane = Lane::new(now);
     lane.write(7, vec![0; 100_000].into());
     // The first says that full ones pass.
-    let first = lane.write_next(&[0, 1], 1414, What::All, now);
+    let first = lane.write_next(&[0, 1], 1414, Selection::All, now);
     let acked = first.iter().map(|(path, _)| Ack {
         path: *path,
         ranges: vec![(0, 0)],
         received: 0,
         delay: 0,
     });
-    acked.for_each(|ack| lane.acked(&ack, now).unwrap());
+    acked.for_each(|ack| lane.on_ack(&ack, now).unwrap());
     for room in [1414, 1374, 1162] {
-        let next = lane.write_next(&[0, 1], room, What::All, now);
+        let next = lane.write_next(&[0, 1], room, Selection::All, now);
         let left = next.iter().map(|(_, data)| room - data.len());
         // Numbers that may grow.
         assert!(left.into_iter().all(|n| n <= 4), "{room}");
@@ -203,7 +205,7 @@ fn what_the_credit_of_all_holds_back_goes_on_once_it_is_read() {
         pair.step(8, &mut fate).unwrap();
     }
     let held = pair.ends[1].cost() as u64;
-    let window = incoming::ALL_WINDOW;
+    let window = flow_control::ALL_WINDOW;
     assert!((window..window * 3 / 2).contains(&held), "{held}");
     let mut read = 0;
     while !(0..CHANNELS).all(|c| pair.ends[0].is_done(c) && pair.ends[1].ended(c)) {
@@ -247,7 +249,7 @@ fn what_a_peer_may_not_is_refused() {
     });
     let (mut l, now) = lane();
     l.write(1, Bytes::from_static(b"x"));
-    l.write_next(&[0], 1200, What::All, now);
+    l.write_next(&[0], 1200, Selection::All, now);
     assert_eq!(l.receive(datagram(&[ack]), now), Err(LaneError::NeverSent));
     for wrong in [
         vec![stream(1, WINDOW, 1, false)],
@@ -281,15 +283,15 @@ fn messages_that_nobody_takes_are_bounded() {
     for number in 0..2000 {
         let frame = Frame::Message {
             number,
-            total: MOST_MESSAGE,
+            total: MAX_MESSAGE,
             offset: 0,
             ordered: number % 2 == 0,
-            data: Bytes::from(vec![1; MOST_MESSAGE as usize]),
+            data: Bytes::from(vec![1; MAX_MESSAGE as usize]),
         };
         assert_eq!(l.receive(datagram(&[frame]), now), Ok(()));
     }
     let mut bytes = 0;
-    l.incoming.messages.release(now + Duration::from_secs(1));
+    l.receiver.messages.release(now + Duration::from_secs(1));
     while let Some(m) = l.next_message() {
         bytes += m.len();
     }
@@ -305,7 +307,7 @@ fn streams_take_turns() {
     }
     let mut sent = BTreeMap::<u64, usize>::new();
     for _ in 0..30 {
-        for (_, data) in lane.write_next(&[0], 1200, What::All, now) {
+        for (_, data) in lane.write_next(&[0], 1200, Selection::All, now) {
             for frame in wire::read(data).unwrap().1 {
                 if let Frame::Stream { channel, data, .. } = frame {
                     *sent.entry(channel).or_default() += data.len();

@@ -7,8 +7,8 @@
 //!                                             part of a message; 4: to be given in order
 //!          | 5      path (i) largest (i) received (4 bytes) delay (i) count (i)
 //!                   first (i) [gap (i) length (i)]*          acknowledgement
-//!          | 6      channel (i) most (i)                     credit of a channel
-//!          | 7      most (i)                                 credit of all together
+//!          | 6      channel (i) max (i)                      credit of a channel
+//!          | 7      max (i)                                  credit of all together
 //!          | 8      path of QUIC (i) rate (i) number (i)
 //!                        what it may carry to the sender of this, 0 if that is not known;
 //!                        of several the one with the greatest number holds
@@ -32,7 +32,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use noq_proto::coding::{Decodable, Encodable};
 use noq_proto::{PathId, VarInt};
 
-pub(super) use ack::{Ack, MOST_RANGES};
+pub(super) use ack::{Ack, MAX_RANGES};
 
 /// Kinds of datagrams.
 const NUMBERED: u8 = 0x51;
@@ -93,10 +93,10 @@ pub(super) enum Frame {
     Ack(Ack),
     Credit {
         channel: u64,
-        most: u64,
+        max: u64,
     },
     CreditOfAll {
-        most: u64,
+        max: u64,
     },
     Expected {
         path: PathId,
@@ -123,10 +123,10 @@ pub(super) enum Frame {
 pub struct Malformed(&'static str);
 
 /// The greatest number that a variable-length integer takes.
-const MOST: u64 = (1 << 62) - 1;
+const MAX_NUMBER: u64 = (1 << 62) - 1;
 
 pub(super) fn put(out: &mut BytesMut, value: u64) {
-    let value = VarInt::from_u64(value.min(MOST)).unwrap_or(VarInt::MAX);
+    let value = VarInt::from_u64(value.min(MAX_NUMBER)).unwrap_or(VarInt::MAX);
     value.encode(out);
 }
 
@@ -223,14 +223,14 @@ impl Frame {
                 out.put_slice(data);
             }
             Self::Ack(ack) => ack.write(out),
-            Self::Credit { channel, most } => {
+            Self::Credit { channel, max } => {
                 out.put_u8(6);
                 put(out, *channel);
-                put(out, *most);
+                put(out, *max);
             }
-            Self::CreditOfAll { most } => {
+            Self::CreditOfAll { max } => {
                 out.put_u8(7);
-                put(out, *most);
+                put(out, *max);
             }
             Self::Expected { path, rate, number } => {
                 out.put_u8(8);
@@ -266,7 +266,7 @@ impl Frame {
             1 | 2 => {
                 let (channel, offset) = (get(buf)?, get(buf)?);
                 let data = get_data(buf)?;
-                if offset > MOST - data.len() as u64 {
+                if offset > MAX_NUMBER - data.len() as u64 {
                     return Err(Malformed("stream data beyond its greatest offset"));
                 }
                 let fin = kind == 2;
@@ -297,9 +297,9 @@ impl Frame {
             5 => Self::Ack(Ack::read(buf)?),
             6 => Self::Credit {
                 channel: get(buf)?,
-                most: get(buf)?,
+                max: get(buf)?,
             },
-            7 => Self::CreditOfAll { most: get(buf)? },
+            7 => Self::CreditOfAll { max: get(buf)? },
             8 => Self::Expected {
                 path: PathId::from(get_u32(buf)?),
                 rate: get(buf)?,
@@ -347,7 +347,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn number() -> impl Strategy<Value = Option<Number>> {
-        let some = (any::<u32>(), 0..=MOST, any::<u32>());
+        let some = (any::<u32>(), 0..=MAX_NUMBER, any::<u32>());
         prop::option::of(some.prop_map(|(path, sequence, sent)| Number {
             path,
             sequence,
@@ -356,22 +356,24 @@ mod tests {
     }
 
     fn ack() -> impl Strategy<Value = Ack> {
-        let steps = prop::collection::vec((0u64..1000, 0u64..1000), 1..MOST_RANGES);
-        (any::<u32>(), any::<u32>(), 0..=MOST, steps).prop_map(|(path, received, delay, steps)| {
-            let mut at = 1 << 40;
-            let mut ranges = Vec::new();
-            for (gap, len) in steps {
-                let last = at - gap - 2;
-                ranges.push((last - len, last));
-                at = last - len;
-            }
-            Ack {
-                path,
-                received,
-                delay,
-                ranges,
-            }
-        })
+        let steps = prop::collection::vec((0u64..1000, 0u64..1000), 1..MAX_RANGES);
+        (any::<u32>(), any::<u32>(), 0..=MAX_NUMBER, steps).prop_map(
+            |(path, received, delay, steps)| {
+                let mut at = 1 << 40;
+                let mut ranges = Vec::new();
+                for (gap, len) in steps {
+                    let last = at - gap - 2;
+                    ranges.push((last - len, last));
+                    at = last - len;
+                }
+                Ack {
+                    path,
+                    received,
+                    delay,
+                    ranges,
+                }
+            },
+        )
     }
 
     fn data() -> impl Strategy<Value = Bytes> {
@@ -379,8 +381,14 @@ mod tests {
     }
 
     fn frame() -> impl Strategy<Value = Frame> {
-        let stream = (0..=MOST, 0..MOST - 300, any::<bool>(), data());
-        let message = (0..=MOST, 0u32..1000, 0u32..1000, any::<bool>(), data());
+        let stream = (0..=MAX_NUMBER, 0..MAX_NUMBER - 300, any::<bool>(), data());
+        let message = (
+            0..=MAX_NUMBER,
+            0u32..1000,
+            0u32..1000,
+            any::<bool>(),
+            data(),
+        );
         prop_oneof![
             stream.prop_map(|(channel, offset, fin, data)| Frame::Stream {
                 channel,
@@ -396,22 +404,28 @@ mod tests {
                 data,
             }),
             ack().prop_map(Frame::Ack),
-            (0..=MOST, 0..=MOST).prop_map(|(channel, most)| Frame::Credit { channel, most }),
-            (0..=MOST).prop_map(|most| Frame::CreditOfAll { most }),
-            (any::<u32>(), 0..=MOST, 0..=MOST).prop_map(|(path, rate, number)| Frame::Expected {
-                path: PathId::from(path),
-                rate,
-                number,
+            (0..=MAX_NUMBER, 0..=MAX_NUMBER)
+                .prop_map(|(channel, max)| Frame::Credit { channel, max }),
+            (0..=MAX_NUMBER).prop_map(|max| Frame::CreditOfAll { max }),
+            (any::<u32>(), 0..=MAX_NUMBER, 0..=MAX_NUMBER).prop_map(|(path, rate, number)| {
+                Frame::Expected {
+                    path: PathId::from(path),
+                    rate,
+                    number,
+                }
             }),
             any::<u32>().prop_map(|path| Frame::Closed {
                 path: PathId::from(path),
             }),
-            (0..=MOST, 0..=MOST, 0..=MOST).prop_map(|(channel, code, size)| Frame::Reset {
-                channel,
-                code,
-                size,
+            (0..=MAX_NUMBER, 0..=MAX_NUMBER, 0..=MAX_NUMBER).prop_map(|(channel, code, size)| {
+                Frame::Reset {
+                    channel,
+                    code,
+                    size,
+                }
             }),
-            (0..=MOST, 0..=MOST).prop_map(|(channel, code)| Frame::Stop { channel, code }),
+            (0..=MAX_NUMBER, 0..=MAX_NUMBER)
+                .prop_map(|(channel, code)| Frame::Stop { channel, code }),
         ]
     }
 
@@ -428,7 +442,7 @@ mod tests {
 
         #[test]
         fn headers_are_as_long_as_they_are_taken_for(
-            shift in 0u32..62, number in 0..=MOST, path in any::<u32>(),
+            shift in 0u32..62, number in 0..=MAX_NUMBER, path in any::<u32>(),
         ) {
             let (mut out, number) = (BytesMut::new(), number >> shift);
             begin(Some(Number { path, sequence: number, sent: 0 }), &mut out);

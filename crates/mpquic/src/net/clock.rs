@@ -8,7 +8,7 @@ use nix::time::{ClockId, clock_gettime};
 /// carries anything has that effect.
 const LATE: Duration = Duration::from_secs(2);
 /// Two readings of the clocks are apart by far less.
-const LEAST: Duration = Duration::from_millis(100);
+const MIN_SLEEP: Duration = Duration::from_millis(100);
 
 /// Last readings of the two clocks.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl Clock {
         let slept = suspended
             .zip(before)
             .map(|(now, then)| now.saturating_sub(then));
-        let slept = slept.filter(|s| *s >= LEAST);
+        let slept = slept.filter(|s| *s >= MIN_SLEEP);
         (late || slept.is_some()).then(|| slept.unwrap_or_default())
     }
 }
@@ -78,6 +78,6 @@ mod tests {
     #[test]
     fn the_clocks_of_this_machine_are_read() {
         let (a, b) = (suspended().unwrap(), suspended().unwrap());
-        assert!(a.abs_diff(b) < LEAST, "{a:?} {b:?}");
+        assert!(a.abs_diff(b) < MIN_SLEEP, "{a:?} {b:?}");
     }
 }

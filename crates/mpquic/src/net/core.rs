@@ -96,8 +96,8 @@ impl Shared {
 }
 
 impl Core {
-    /// The task has something to do.
-    pub(super) fn stir(&self) {
+    /// Wakes the task that drives the sessions: it has something to do.
+    pub(super) fn wake_driver(&self) {
         if let Some(driver) = &self.driver {
             driver.wake_by_ref();
         }
@@ -129,7 +129,7 @@ impl Core {
         // QUIC does not tell of an end that was asked for.
         live.end(ConnectionError::LocallyClosed);
         self.by_handle.remove(&handle.0);
-        self.stir();
+        self.wake_driver();
     }
 
     /// Nobody holds it any more.
@@ -240,7 +240,7 @@ impl Core {
                 }
                 _ => event,
             };
-            self.take(handle, event);
+            self.take(handle, event, now);
         }
         for live in self.sessions.values_mut() {
             if let Some(c) = live.handle.and_then(|h| self.host.connection(h)) {
@@ -250,8 +250,22 @@ impl Core {
         any
     }
 
-    fn take(&mut self, handle: ConnectionHandle, event: Event) {
+    /// Takes no more sessions in, and closes those that there are: a proxy ends.
+    pub(super) fn stop(&mut self, now: Instant) {
+        self.host.stop_listening();
+        let all: Vec<u64> = self.sessions.keys().copied().collect();
+        all.into_iter().for_each(|id| self.close(id, now));
+    }
+
+    fn take(&mut self, handle: ConnectionHandle, event: Event, now: Instant) {
         if matches!(event, Event::Connected) && !self.by_handle.contains_key(&handle.0) {
+            if matches!(self.end, End::Proxy) && !self.host.is_listening() {
+                // Its handshake was under way when the proxy stopped.
+                if let Some(c) = self.host.connection(handle) {
+                    c.close(now, VarInt::from_u32(0), b"");
+                }
+                return;
+            }
             let id = self.adopt(handle);
             self.taken_in.push_back(id);
             self.acceptors.drain(..).for_each(Waker::wake);
@@ -375,14 +389,14 @@ impl Core {
         if let End::Device { dial: Some(dial) } = &mut self.end {
             dial.link(&mut self.host, i, up, address, Instant::now());
         }
-        self.stir();
+        self.wake_driver();
     }
 
     /// Access number `i` of the device sends from another port.
     pub(super) fn renew(&mut self, i: usize, port: Port) {
         self.ports[i] = Some(port);
         self.host.hold(i, false);
-        self.stir();
+        self.wake_driver();
     }
 
     /// The next session that nobody has taken yet.

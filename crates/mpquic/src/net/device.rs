@@ -1,17 +1,20 @@
 //! The end that has the accesses.
 
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use braid_access::settings::{AccessSpec, Settings};
+use braid_api::AccessState;
 use noq_proto::{ClientConfig, EndpointConfig};
 use tokio::task::JoinHandle;
 
 use super::core::{End, Port, Shared};
 use super::driver::Driver;
-use super::follow::{State, Turns, Watch};
+use super::follow::{Found, State, Turns, Watch};
 use super::session::Session;
 use super::socket::Socket;
 use crate::{Access, Dial, Error, Host, Options, Target};
@@ -22,14 +25,36 @@ const RENEW: Duration = Duration::from_secs(10);
 /// A device that connects to a proxy over its accesses.
 ///
 /// Accesses with an [`Access::interface`] are followed: what the kernel tells of their
-/// links and addresses is acted on at once. Others are as they are given, until
+/// links, addresses and routes is acted on at once. Others are as they are given, until
 /// [`Device::link`] changes them.
 #[derive(Clone)]
 pub struct Device {
     shared: Shared,
     uplinks: Arc<Vec<Uplink>>,
-    /// State of each link, and whether it may be used.
-    links: Arc<Mutex<Vec<(State, bool)>>>,
+    links: Arc<Mutex<Links>>,
+}
+
+/// State of the links of all accesses.
+#[derive(Debug)]
+struct Links {
+    /// By the number of the access: its link, and whether it may be used.
+    all: Vec<(State, bool)>,
+    /// Interfaces and addresses of those that are followed, as they were found last.
+    found: Option<Found>,
+}
+
+/// Link of an access as it is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Whether one of its interfaces is up and has a carrier.
+    pub up: bool,
+    /// The address that is used.
+    pub address: Option<IpAddr>,
+    /// The interface that packets leave by; none where the routes say that.
+    pub interface: Option<String>,
+    /// State of the access where no address of it leads out, and why; absent where one does, and
+    /// where its interfaces are not followed.
+    pub out: Option<(AccessState, String)>,
 }
 
 impl std::fmt::Debug for Device {
@@ -44,18 +69,44 @@ impl std::fmt::Debug for Device {
 #[derive(Debug)]
 struct Uplink {
     name: String,
-    interface: Option<String>,
-    address: Option<IpAddr>,
-    /// The proxy.
-    to: IpAddr,
+    /// Its number among those that are followed.
+    followed: Option<usize>,
 }
 
 impl Uplink {
-    fn port(&self, state: State) -> io::Result<Option<Port>> {
-        let address = state.address.filter(|_| state.up);
-        let bind = |a| Socket::bind(SocketAddr::new(a, 0), self.interface.as_deref());
-        Ok(address.map(bind).transpose()?.map(Port::new))
+    /// Its link as it is found, where it is followed.
+    fn state(&self, turns: &mut Turns, found: &Found) -> Option<State> {
+        self.followed.map(|n| turns.state(found, n))
     }
+}
+
+fn port(state: &State) -> io::Result<Option<Port>> {
+    let address = state.address.filter(|_| state.up);
+    let bind = |a| Socket::bind(SocketAddr::new(a, 0), state.interface.as_deref());
+    Ok(address.map(bind).transpose()?.map(Port::new))
+}
+
+/// Returns the settings by which the interfaces of the accesses are found that are followed.
+fn settings(accesses: &[Access], options: &Options, proxy: IpAddr) -> Result<Settings, Error> {
+    let followed = accesses.iter().filter_map(|a| {
+        let interface = a.interface.as_ref()?;
+        Some(match interface.parse() {
+            Ok(pattern) => Ok(AccessSpec {
+                address: a.address.map(|n| n.addr()),
+                ..AccessSpec::new(&*a.name, pattern)
+            }),
+            Err(why) => Err(Error::BadInterface {
+                access: a.name.clone(),
+                why,
+            }),
+        })
+    });
+    Ok(Settings {
+        accesses: followed.collect::<Result<_, _>>()?,
+        ignore: options.ignore.clone(),
+        proxy: vec![proxy],
+        ..Settings::default()
+    })
 }
 
 impl Device {
@@ -117,44 +168,41 @@ impl Device {
 
     async fn open(target: Target, mut accesses: Vec<Access>) -> Result<(Self, Leave), Error> {
         let remote = target.remote;
-        let uplinks: Vec<Uplink> = accesses
-            .iter()
-            .map(|a| Uplink {
-                name: a.name.clone(),
-                interface: a.interface.clone(),
-                address: a.address.map(|n| n.addr()),
-                to: remote.ip(),
-            })
-            .collect();
+        let settings = settings(&accesses, &target.options, remote.ip())?;
+        let mut numbers = 0..;
+        let uplink = |a: &Access| Uplink {
+            name: a.name.clone(),
+            followed: a.interface.as_ref().and_then(|_| numbers.next()),
+        };
+        let uplinks: Vec<Uplink> = accesses.iter().map(uplink).collect();
         if uplinks.is_empty() {
             return Err(Error::NoAccess {
                 remote,
                 accesses: String::new(),
             });
         }
-        let follows = uplinks.iter().any(|u| u.interface.is_some());
-        let watch = match follows {
-            true => Some(Watch::open()?),
-            false => None,
+        let watch = match settings.accesses.is_empty() {
+            true => None,
+            false => Some(Watch::open()?),
         };
-        if let Some(watch) = &watch {
-            let links = watch.links().await?;
-            for (a, u) in accesses.iter_mut().zip(&uplinks) {
-                if let Some(interface) = &u.interface {
-                    let now = Turns::default().state(&links, interface, u.to, u.address);
-                    (a.up, a.address) = (now.up, now.address.map(Into::into));
-                }
-            }
-        }
+        let found = match &watch {
+            Some(watch) => Some(watch.found(&settings).await?),
+            None => None,
+        };
         let mut ports = Vec::new();
         let mut states = Vec::new();
-        for (a, u) in accesses.iter().zip(&uplinks) {
-            let now = State {
+        for (a, u) in accesses.iter_mut().zip(&uplinks) {
+            let followed = found
+                .as_ref()
+                .and_then(|f| u.state(&mut Turns::default(), f));
+            let now = followed.unwrap_or(State {
                 up: a.up,
                 address: a.address.map(|n| n.addr()),
-            };
-            ports.push(u.port(now).map_err(|e| bind_failed(&u.name, e))?);
-            states.push(now);
+                interface: None,
+            });
+            (a.up, a.address) = (now.up, now.address.map(Into::into));
+            ports.push(port(&now).map_err(|e| bind_failed(&u.name, e))?);
+            states.push((now, true));
         }
         let mut host = Host::new(EndpointConfig::default());
         let now = Instant::now();
@@ -173,13 +221,13 @@ impl Device {
         let device = Self {
             shared: shared.clone(),
             uplinks: Arc::new(uplinks),
-            links: Arc::new(Mutex::new(states.into_iter().map(|s| (s, true)).collect())),
+            links: Arc::new(Mutex::new(Links { all: states, found })),
         };
         // Ends the task also where the caller stops waiting.
         let left = Leave(shared.clone());
         let driving = tokio::spawn(driver);
         if let Some(watch) = watch {
-            let following = tokio::spawn(follow(watch, device.clone()));
+            let following = tokio::spawn(follow(watch, settings, device.clone()));
             tokio::spawn(async move {
                 let _ = driving.await;
                 following.abort();
@@ -212,7 +260,7 @@ impl Device {
     /// address: the access is down then.
     pub fn link(&self, access: &str, up: bool, address: Option<IpAddr>) -> Result<(), Error> {
         let i = self.find(access)?;
-        self.change(i, |link| link.0 = State { up, address })
+        self.change(i, |link| (link.0.up, link.0.address) = (up, address))
     }
 
     /// Uses an access, or leaves it out whatever its link is.
@@ -224,14 +272,40 @@ impl Device {
         self.change(i, |link| link.1 = enabled)
     }
 
-    /// Whether the link of an access is up, and its address there.
+    /// Returns the link of an access.
     ///
     /// # Errors
     /// [`Error::UnknownAccess`].
-    pub fn link_of(&self, access: &str) -> Result<(bool, Option<IpAddr>), Error> {
+    pub fn link_of(&self, access: &str) -> Result<Link, Error> {
         let i = self.find(access)?;
-        let (state, _) = self.links.lock().unwrap_or_else(PoisonError::into_inner)[i];
-        Ok((state.up, state.address))
+        let links = self.links();
+        let state = links.all[i].0.clone();
+        let found = self.uplinks[i].followed.zip(links.found.as_ref());
+        Ok(Link {
+            up: state.up,
+            address: state.address,
+            interface: state.interface,
+            out: found.and_then(|(n, f)| f.plan.out[n].clone()),
+        })
+    }
+
+    /// Returns the interfaces that packets leave by.
+    pub fn interfaces(&self) -> BTreeSet<String> {
+        let links = self.links();
+        let all = links.all.iter();
+        all.filter_map(|(state, _)| state.interface.clone())
+            .collect()
+    }
+
+    /// Returns the interfaces that serve no access, each with the reason.
+    pub fn ignored(&self) -> Vec<(String, String)> {
+        let links = self.links();
+        let found = links.found.as_ref();
+        found.map_or_else(Vec::new, |f| f.plan.ignored.clone())
+    }
+
+    fn links(&self) -> MutexGuard<'_, Links> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find(&self, access: &str) -> Result<usize, Error> {
@@ -248,23 +322,23 @@ impl Device {
     /// Changes what is known of a link; its socket is another if that makes a difference.
     fn change(&self, i: usize, change: impl FnOnce(&mut (State, bool))) -> Result<(), Error> {
         let now = {
-            let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-            let used = |(state, enabled): (State, bool)| State {
-                up: state.up && enabled,
-                ..state
+            let mut links = self.links();
+            let link = &mut links.all[i];
+            let used = |(state, enabled): &(State, bool)| State {
+                up: state.up && *enabled,
+                ..state.clone()
             };
-            let before = used(links[i]);
-            change(&mut links[i]);
-            let now = used(links[i]);
+            let before = used(link);
+            change(link);
+            let now = used(link);
             if now == before {
                 return Ok(());
             }
             now
         };
-        let uplink = &self.uplinks[i];
-        let (port, result) = match uplink.port(now) {
+        let (port, result) = match port(&now) {
             Ok(port) => (port, Ok(())),
-            Err(e) => (None, Err(bind_failed(&uplink.name, e))),
+            Err(e) => (None, Err(bind_failed(&self.uplinks[i].name, e))),
         };
         let up = port.is_some();
         self.shared.lock().link(i, up, now.address, port);
@@ -275,11 +349,9 @@ impl Device {
     /// wrong by now, and each packet would keep that alive.
     fn renew(&self) {
         for i in 0..self.uplinks.len() {
-            let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-            let (state, enabled) = links[i];
-            drop(links);
+            let (state, enabled) = self.links().all[i].clone();
             // Where that fails, the old one is as good.
-            if enabled && let Ok(Some(port)) = self.uplinks[i].port(state) {
+            if enabled && let Ok(Some(port)) = port(&state) {
                 self.shared.lock().renew(i, port);
             }
         }
@@ -311,7 +383,7 @@ impl Drop for Leave {
         for id in std::mem::take(&mut core.taken_in) {
             core.leave(id);
         }
-        core.stir();
+        core.wake_driver();
     }
 }
 
@@ -371,19 +443,19 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Follows the interfaces for as long as it is let, and has the next address of one tried from
 /// whose first nothing gets through.
-async fn follow(mut watch: Watch, device: Device) {
+async fn follow(mut watch: Watch, settings: Settings, device: Device) {
     let mut turns: Vec<Turns> = device.uplinks.iter().map(|_| Turns::default()).collect();
     loop {
-        let Ok(links) = watch.links().await else {
+        let Ok(found) = watch.found(&settings).await else {
             return;
         };
         for (i, (u, turns)) in device.uplinks.iter().zip(&mut turns).enumerate() {
-            if let Some(interface) = &u.interface {
-                let now = turns.state(&links, interface, u.to, u.address);
+            if let Some(now) = u.state(turns, &found) {
                 // An address that is gone again is followed by the event that tells so.
                 let _ = device.change(i, |link| link.0 = now);
             }
         }
+        device.links().found = Some(found);
         loop {
             tokio::select! {
                 changed = watch.changed() => match changed {
@@ -394,10 +466,8 @@ async fn follow(mut watch: Watch, device: Device) {
                     let works = device.shared.lock().accesses_that_work(Instant::now());
                     let now = Instant::now();
                     let mut turn = false;
-                    let used: Vec<bool> = {
-                        let links = device.links.lock().unwrap_or_else(PoisonError::into_inner);
-                        links.iter().map(|(state, enabled)| state.up && *enabled).collect()
-                    };
+                    let used = |(state, enabled): &(State, bool)| state.up && *enabled;
+                    let used: Vec<bool> = device.links().all.iter().map(used).collect();
                     for ((u, turns), used) in device.uplinks.iter().zip(&mut turns).zip(used) {
                         let mine = works.contains(&u.name) || !used;
                         let other = works.iter().any(|w| *w != u.name);

@@ -3,42 +3,40 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use braid_link::preference::{self, Towards};
-use braid_link::{Address, Links, RouteEvents};
-use rtnetlink::Handle;
+use braid_access::kernel::Kernel;
+use braid_access::links::RouteEvents;
+use braid_access::plan::{Plan, bound};
+use braid_access::rules::Verdict;
+use braid_access::settings::Settings;
+use braid_access::view::View;
 
-/// The state of an interface, for one family of addresses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// State of the link of an access.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
-    /// Whether it is up and has a carrier.
+    /// Whether an interface of it is up and has a carrier.
     pub(super) up: bool,
     pub(super) address: Option<IpAddr>,
+    /// The interface that packets leave by; none where the routes say that.
+    pub(super) interface: Option<String>,
 }
 
-/// Whether `interface` is up, and which addresses it has: `wanted` alone, or all, in the order
-/// of RFC 6724 towards the host `to`.
-fn found(
-    links: &Links,
-    interface: &str,
-    to: IpAddr,
-    wanted: Option<IpAddr>,
-) -> (bool, Vec<IpAddr>) {
-    let Some(i) = links.interfaces.iter().find(|i| i.name == interface) else {
-        return (false, vec![]);
-    };
-    let usable = links.addresses.iter().filter(|a| {
-        let mine = a.ifindex == i.index && a.address.is_ipv4() == to.is_ipv4();
-        mine && a.global && !a.unusable && wanted.is_none_or(|w| w == a.address)
-    });
-    let mut all: Vec<&Address> = usable.collect();
-    let host = Some(to);
-    let towards = Towards {
-        host,
-        ..Towards::default()
-    };
-    preference::sort(&mut all, towards);
-    let addresses = all.iter().map(|a| a.address).collect();
-    (i.up && i.carrier, addresses)
+/// Interfaces and addresses that serve the accesses that are followed, by their numbers.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) plan: Plan,
+    up: Vec<bool>,
+}
+
+impl Found {
+    pub(super) fn in_view(settings: &Settings, view: &View) -> Self {
+        let plan = bound(settings, view);
+        let up = |access| {
+            let mut all = view.interfaces.iter().zip(&plan.verdicts);
+            all.any(|(i, v)| *v == Verdict::Serves(access) && i.up && i.carrier)
+        };
+        let up = (0..settings.accesses.len()).map(up).collect();
+        Self { plan, up }
+    }
 }
 
 /// How long a path may take to open, or be silent, before the next address is tried: at first,
@@ -46,11 +44,11 @@ fn found(
 const PATIENCE: Duration = Duration::from_secs(3);
 const PATIENCE_MAX: Duration = Duration::from_secs(60);
 
-/// The addresses of one access, of which one is used: the preferred one, until nothing gets
-/// through from it while another access works.
+/// The addresses of one access, each with its interface, of which one is used: the preferred one,
+/// until nothing gets through from it while another access works.
 #[derive(Debug)]
 pub(super) struct Turns {
-    all: Vec<IpAddr>,
+    all: Vec<(String, IpAddr)>,
     at: usize,
     /// Since when nothing gets through.
     since: Option<Instant>,
@@ -69,24 +67,23 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Returns the state of the interface now. Its addresses begin anew where they have changed.
-    pub(super) fn state(
-        &mut self,
-        links: &Links,
-        interface: &str,
-        to: IpAddr,
-        wanted: Option<IpAddr>,
-    ) -> State {
-        let (up, all) = found(links, interface, to, wanted);
-        if all != self.all || !up {
+    /// Returns the state of access number `access` now. Its addresses begin anew where they have
+    /// changed.
+    pub(super) fn state(&mut self, found: &Found, access: usize) -> State {
+        let mine = found.plan.uses.iter().filter(|u| u.access == access);
+        let all: Vec<_> = mine.map(|u| (u.interface.clone(), u.address)).collect();
+        if all != self.all {
             *self = Self {
                 all,
                 ..Self::default()
             };
         }
+        let used = self.all.get(self.at).cloned();
+        let (interface, address) = used.unzip();
         State {
-            up,
-            address: self.all.get(self.at).copied(),
+            up: found.up[access],
+            address,
+            interface,
         }
     }
 
@@ -117,26 +114,27 @@ impl Turns {
 /// Asks the kernel now, and again whenever something has changed.
 pub(super) struct Watch {
     events: RouteEvents,
-    handle: Handle,
+    kernel: Kernel,
 }
 
 impl Watch {
     /// Inside a runtime, in the namespace of the calling thread.
-    pub(super) fn open() -> braid_link::Result<Self> {
+    pub(super) fn open() -> braid_access::Result<Self> {
         // Before anything is read, so that no change falls between.
         let events = RouteEvents::open()?;
-        Ok(Self {
-            events,
-            handle: braid_link::handle()?,
-        })
+        let mut kernel = Kernel::open()?;
+        kernel.hosts = events.hosts();
+        Ok(Self { events, kernel })
     }
 
-    pub(super) async fn links(&self) -> braid_link::Result<Links> {
-        Links::read(&self.handle).await
+    /// Returns what serves the accesses now.
+    pub(super) async fn found(&self, settings: &Settings) -> braid_access::Result<Found> {
+        let view = self.kernel.view(&settings.proxy).await?;
+        Ok(Found::in_view(settings, &view))
     }
 
     /// Waits for a change.
-    pub(super) async fn changed(&mut self) -> braid_link::Result<()> {
+    pub(super) async fn changed(&mut self) -> braid_access::Result<()> {
         self.events.next().await.map(drop)
     }
 }
@@ -144,63 +142,90 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use braid_link::Interface;
+    use braid_access::links::{Address, Interface};
+    use braid_access::settings::AccessSpec;
+
+    /// A device with these interfaces, each with an address in the proxy's network.
+    fn view(names: &[&str]) -> View {
+        let mut view = View::default();
+        for (k, name) in (1..).zip(names) {
+            view.interfaces.push(Interface {
+                index: k,
+                name: (*name).to_owned(),
+                up: true,
+                carrier: true,
+                ..Interface::default()
+            });
+            view.addresses.push(Address {
+                ifindex: k,
+                address: IpAddr::from([192, 0, 2, k as u8]),
+                prefix_len: 24,
+                global: true,
+                unusable: false,
+                deprecated: false,
+                temporary: false,
+            });
+        }
+        view
+    }
+
+    fn settings(interface: &str) -> Settings {
+        Settings {
+            accesses: vec![AccessSpec::new("nr", interface.parse().unwrap())],
+            proxy: vec![IpAddr::from([192, 0, 2, 99])],
+            ..Settings::default()
+        }
+    }
 
     #[test]
-    fn the_best_address_towards_the_proxy_is_taken() {
-        let interface = Interface {
-            index: 3,
-            name: "wlan0".to_owned(),
-            up: true,
-            carrier: true,
-            ..Interface::default()
+    fn the_interfaces_of_a_pattern_take_turns() {
+        let s = settings("wwan*");
+        let mut v = view(&["wwan0", "wwan1", "eth0"]);
+        let mut turns = Turns::default();
+        let mut state = |v: &View, next: bool| {
+            if next {
+                turns.at = (turns.at + 1) % turns.all.len();
+            }
+            let State {
+                up,
+                address,
+                interface,
+            } = turns.state(&Found::in_view(&s, v), 0);
+            (up, address.map(|a| a.to_string()), interface)
         };
-        let address = |text: &str, temporary, unusable| Address {
-            ifindex: 3,
-            address: text.parse().unwrap(),
-            prefix_len: 64,
-            global: true,
-            unusable,
-            deprecated: false,
-            temporary,
+        let on = |k: u8| {
+            let interface = format!("wwan{}", k - 1);
+            (true, Some(format!("192.0.2.{k}")), Some(interface))
         };
-        let mut links = Links {
-            interfaces: vec![interface],
-            addresses: vec![
-                address("2001:db8::1", true, false),
-                address("2001:db8::2", false, true),
-                address("2001:db8::3", false, false),
-                address("192.0.2.9", false, false),
-            ],
-        };
-        // The newest first, as the kernel has them: a router announces both by default.
-        links
-            .addresses
-            .insert(0, address("fd00:0:0:1::2", false, false));
-        let (six, four, local) = ("2001:db8:77::1", "203.0.113.1", "fd77::1");
-        let of = |l: &Links, to: &str, wanted: Option<&str>| {
-            let wanted = wanted.map(|w| w.parse().unwrap());
-            let s = Turns::default().state(l, "wlan0", to.parse().unwrap(), wanted);
-            (s.up, s.address.map(|a| a.to_string()))
-        };
-        assert_eq!(of(&links, six, None), (true, Some("2001:db8::3".into())));
-        assert_eq!(
-            of(&links, local, None),
-            (true, Some("fd00:0:0:1::2".into()))
-        );
-        assert_eq!(of(&links, four, None), (true, Some("192.0.2.9".into())));
-        let wanted = of(&links, six, Some("2001:db8::1"));
-        assert_eq!(wanted, (true, Some("2001:db8::1".into())));
-        assert_eq!(of(&links, six, Some("2001:db8::2")), (true, None));
-        links.interfaces[0].carrier = false;
-        assert!(!of(&links, four, None).0);
-        let elsewhere = Turns::default().state(&links, "wlan1", four.parse().unwrap(), None);
-        assert_eq!(elsewhere, State::default());
+        assert_eq!(state(&v, false), on(1));
+        assert_eq!(state(&v, true), on(2));
+        // What is as it was leaves the turn; another address begins with the best.
+        assert_eq!(state(&v, false), on(2));
+        v.interfaces[0].carrier = false;
+        assert_eq!(state(&v, false), on(2));
+        v.interfaces[0].carrier = true;
+        assert_eq!(state(&v, false), on(1));
+        v.interfaces.iter_mut().for_each(|i| i.up = false);
+        assert_eq!(state(&v, false), (false, None, None));
+        v.interfaces[1].up = true;
+        v.addresses.clear();
+        assert_eq!(state(&v, false), (true, None, None));
+    }
+
+    #[test]
+    fn an_interface_that_is_ignored_serves_no_access() {
+        let mut s = settings("wwan0");
+        s.ignore = vec!["ww*".parse().unwrap()];
+        let found = Found::in_view(&s, &view(&["wwan0"]));
+        assert_eq!(Turns::default().state(&found, 0), State::default());
+        let (_, why) = found.plan.out[0].clone().unwrap();
+        assert!(why.contains("`ignore`"), "{why}");
     }
 
     #[test]
     fn an_address_from_which_nothing_gets_through_gives_way() {
-        let addresses = ["2001:db8::3".parse().unwrap(), "fd00::2".parse().unwrap()];
+        let addresses = ["2001:db8::3", "fd00::2"];
+        let addresses = addresses.map(|a| ("wlan0".to_owned(), a.parse().unwrap()));
         let mut t = Turns {
             all: addresses.into(),
             ..Turns::default()

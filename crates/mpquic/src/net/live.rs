@@ -7,7 +7,7 @@ use noq_proto::{ConnectionHandle, StreamEvent};
 use rangemap::RangeSet;
 use tokio::sync::broadcast;
 
-use super::ended::Ended;
+use super::session_end::Ended;
 use crate::lane::Lane;
 use crate::{Connection, Event};
 
@@ -21,14 +21,27 @@ const BACKLOG: u64 = 1 << 20;
 /// session over more than 256, and may have some that are over here and unread there.
 const MAX_OPEN: usize = 200;
 
-/// A path has come or gone.
+/// Kind of a change of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathEvent {
+    /// Path that carries data from now on.
+    Up,
+    /// Path on which nothing comes back.
+    Silent,
+    /// Path on which something comes back again.
+    Heard,
+    /// Path that has ended.
+    Down,
+}
+
+/// Change of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathChange {
     /// The access; none if it is none of those that are known.
     pub access: Option<String>,
-    /// Whether it carries data now.
-    pub up: bool,
-    /// Why not, in words; empty where it does.
+    /// Kind of the change.
+    pub what: PathEvent,
+    /// Why it has ended, in words; else empty.
     pub why: String,
 }
 
@@ -54,8 +67,8 @@ pub(super) struct Live {
     pub(super) openers: Waiters,
     pub(super) acceptors: Waiters,
     pub(super) listeners: Waiters,
-    /// Something has changed, and the task that drives the session is to look at it.
-    pub(super) stir: bool,
+    /// Whether something has changed that the task that drives the session is to handle.
+    pub(super) driver_wanted: bool,
     /// Channels that this end has opened, and those of them that may not be over.
     opened: u64,
     open: BTreeSet<u64>,
@@ -80,7 +93,7 @@ impl Live {
             openers: Waiters::default(),
             acceptors: Waiters::default(),
             listeners: Waiters::default(),
-            stir: false,
+            driver_wanted: false,
             opened: 0,
             open: BTreeSet::new(),
             accepted: RangeSet::new(),
@@ -93,8 +106,15 @@ impl Live {
             Event::Connected => self.connected = true,
             Event::Lost(reason) => self.end(reason),
             Event::Refused(reason) => self.end(reason),
-            Event::PathUp { access } => self.tell(access, true, String::new()),
-            Event::PathDown { access, why } => self.tell(access, false, why),
+            Event::PathUp { access } => self.tell(access, PathEvent::Up, String::new()),
+            Event::PathSilent { access, silent } => {
+                let what = match silent {
+                    true => PathEvent::Silent,
+                    false => PathEvent::Heard,
+                };
+                self.tell(access, what, String::new());
+            }
+            Event::PathDown { access, why } => self.tell(access, PathEvent::Down, why),
             Event::Stream(event) => match event {
                 StreamEvent::Readable { id } => wake(self.readers.remove(&u64::from(id))),
                 StreamEvent::Writable { id } => wake(self.writers.remove(&u64::from(id))),
@@ -125,7 +145,7 @@ impl Live {
 
     fn may_open(&mut self, lane: &Lane) -> bool {
         if self.open.len() >= MAX_OPEN {
-            self.open.retain(|id| !lane.is_over(*id));
+            self.open.retain(|id| !lane.is_closed(*id));
         }
         self.open.len() < MAX_OPEN
     }
@@ -153,12 +173,12 @@ impl Live {
         self.finishers.remove(&id);
         self.watchers.remove(&id);
         self.writers.remove(&id);
-        connection.block(!self.writers.is_empty());
+        connection.set_stream_blocked(!self.writers.is_empty());
     }
 
-    fn tell(&self, access: Option<String>, up: bool, why: String) {
+    fn tell(&self, access: Option<String>, what: PathEvent, why: String) {
         // Nobody needs to listen.
-        let _ = self.events.send(PathChange { access, up, why });
+        let _ = self.events.send(PathChange { access, what, why });
     }
 
     pub(super) fn end(&mut self, reason: impl Into<Ended>) {

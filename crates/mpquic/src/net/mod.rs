@@ -4,12 +4,10 @@
 //! give [`Session`]s, with [`Stream`]s and messages. One task drives all sessions of an
 //! end; everything here needs a tokio runtime with I/O.
 
-mod aborted;
 mod clock;
 mod core;
 mod device;
 mod driver;
-mod ended;
 mod follow;
 mod live;
 mod proxy;
@@ -17,17 +15,19 @@ mod read;
 #[cfg(test)]
 mod rehearsal;
 mod session;
+mod session_end;
 mod socket;
 mod stream;
+mod stream_abort;
 mod timer;
 mod write;
 
-pub use aborted::Aborted;
-pub use device::{Device, Keeper};
-pub use ended::Ended;
-pub use live::PathChange;
+pub use device::{Device, Keeper, Link};
+pub use live::{PathChange, PathEvent};
 pub use proxy::Proxy;
 pub use read::ReadHalf;
 pub use session::Session;
+pub use session_end::Ended;
 pub use stream::Stream;
+pub use stream_abort::Aborted;
 pub use write::WriteHalf;

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use noq_proto::{EndpointConfig, HashedConnectionIdGenerator, ServerConfig};
 use ring::hmac;
@@ -76,6 +77,12 @@ impl Proxy {
         Ok(Session::new(self.shared.clone(), id))
     }
 
+    /// Takes no more sessions in, and closes all that there are: devices that connect again at
+    /// once are not to do so here. [`Proxy::wait_idle`] gives them time to acknowledge it.
+    pub fn stop(&self) {
+        self.shared.lock().stop(Instant::now());
+    }
+
     /// Waits until no connection is left: a program that ends sooner after a session was
     /// closed leaves the other end to find out by itself.
     pub async fn wait_idle(&self) {
@@ -116,7 +123,7 @@ impl Drop for Proxy {
         for id in std::mem::take(&mut core.taken_in) {
             core.leave(id);
         }
-        core.stir();
+        core.wake_driver();
     }
 }
 

@@ -9,10 +9,10 @@ use bytes::{Buf, Bytes};
 use noq_proto::{ReadError, ReadableError};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::aborted::{Aborted, DROPPED, code};
 use super::live::Live;
 use super::session::Hold;
 use super::stream::stream;
+use super::stream_abort::{Aborted, DROPPED, code};
 use crate::Connection;
 use crate::lane::End;
 
@@ -47,7 +47,7 @@ fn read(live: &mut Live, c: &mut Connection, id: u64, cx: &Context<'_>) -> Read 
     };
     match got {
         Read::Nothing => drop(live.readers.insert(id, cx.waker().clone())),
-        _ => live.stir = true,
+        _ => live.driver_wanted = true,
     }
     got
 }

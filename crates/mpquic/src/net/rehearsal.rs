@@ -291,7 +291,7 @@ impl Rehearsal {
                     core.host.receive(self.now, network, None, data);
                 }
             }
-            core.stir();
+            core.wake_driver();
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A connection that programs hold.
 
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,8 +13,8 @@ use rustls::pki_types::CertificateDer;
 use tokio::sync::broadcast;
 
 use super::core::{Core, Shared};
-use super::ended::Ended;
 use super::live::{Live, PathChange, Waiters};
+use super::session_end::Ended;
 use super::stream::Stream;
 use crate::access::AccessChange;
 use crate::connection::PathInfo;
@@ -39,13 +40,13 @@ impl Hold {
         f: impl FnOnce(&mut Live, &mut Connection) -> T,
     ) -> Result<T, Ended> {
         self.ask(|live, connection| {
-            live.stir = true;
+            live.driver_wanted = true;
             f(live, connection)
         })
     }
 
     /// Does something with the connection, if it lasts; the task that drives it is woken where
-    /// that sets [`Live::stir`]. Who finds nothing to do and waits does not: the task would
+    /// that sets [`Live::driver_wanted`]. Who finds nothing to do and waits does not: the task would
     /// look for nothing, and two that wake each other never rest.
     pub(super) fn ask<T>(
         &self,
@@ -56,8 +57,8 @@ impl Hold {
             return Err(ended(&core, self.id));
         };
         let done = f(live, connection);
-        if std::mem::take(&mut live.stir) {
-            core.stir();
+        if std::mem::take(&mut live.driver_wanted) {
+            core.wake_driver();
         }
         Ok(done)
     }
@@ -110,7 +111,7 @@ impl Session {
         let taken = self.0.ask(|live, connection| {
             let id = take(live, connection);
             match id {
-                Some(_) => live.stir = true,
+                Some(_) => live.driver_wanted = true,
                 None => waiters(live).add(cx.waker()),
             }
             id
@@ -196,6 +197,15 @@ impl Session {
     pub fn set_access(&self, name: &str, change: AccessChange) -> Result<(), Error> {
         self.0
             .with(|_, c| c.set_access(name, change, Instant::now()))?
+    }
+
+    /// Names the accesses of paths by their identifiers ([`PathInfo::id`]), at the proxy. A path on
+    /// a configured access keeps it; an access that is not known begins with the weight 1.
+    ///
+    /// # Errors
+    /// [`Error::Ended`].
+    pub fn name_paths(&self, names: &BTreeMap<u32, String>) -> Result<(), Error> {
+        Ok(self.0.with(|_, c| c.name_paths(names))?)
     }
 
     /// The accesses, as they are steered now.

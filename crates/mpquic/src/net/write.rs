@@ -9,10 +9,10 @@ use bytes::Bytes;
 use noq_proto::{FinishError, WriteError};
 use tokio::io::AsyncWrite;
 
-use super::aborted::{Aborted, DROPPED, code};
 use super::live::{Live, lane_room};
 use super::session::Hold;
 use super::stream::stream;
+use super::stream_abort::{Aborted, DROPPED, code};
 use crate::Connection;
 
 /// Bytes that are taken from a writer at a time, at most.
@@ -126,13 +126,13 @@ impl AsyncWrite for WriteHalf {
                 }
                 None => {
                     let written = c.quic().send_stream(stream(id)).write(data);
-                    c.block(matches!(written, Err(WriteError::Blocked)));
+                    c.set_stream_blocked(matches!(written, Err(WriteError::Blocked)));
                     match written {
                         Err(WriteError::Blocked) => 0,
                         Err(WriteError::Stopped(code)) => {
                             // It is this end that says how much of it there was.
                             let _ = c.quic().send_stream(stream(id)).reset(code);
-                            live.stir = true;
+                            live.driver_wanted = true;
                             return Poll::Ready(Err(Aborted::Stopped(code.into_inner())));
                         }
                         Err(WriteError::ClosedStream) => {
@@ -146,7 +146,7 @@ impl AsyncWrite for WriteHalf {
                 live.writers.insert(id, cx.waker().clone());
                 return Poll::Pending;
             }
-            live.stir = true;
+            live.driver_wanted = true;
             Poll::Ready(Ok(taken))
         })
     }
@@ -160,7 +160,7 @@ impl AsyncWrite for WriteHalf {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let (id, finished) = (self.id, self.finished);
         let done = self.poll(|live, c| {
-            live.stir |= !finished;
+            live.driver_wanted |= !finished;
             let done = match finished {
                 true => is_done(c, id),
                 false => finish(c, id)?,

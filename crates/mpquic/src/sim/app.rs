@@ -145,7 +145,7 @@ impl App {
             let n = (total - s.sent).min(PERIOD);
             let data = Bytes::from_static(bytes(s.sent, n as usize));
             let written = c.quic().send_stream(id).write_chunks(&mut &mut [data][..]);
-            c.block(!matches!(written, Ok(n) if n > 0));
+            c.set_stream_blocked(!matches!(written, Ok(n) if n > 0));
             match written {
                 Ok(n) if n > 0 => {
                     s.sent += n as u64;

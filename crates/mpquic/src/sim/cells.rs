@@ -138,9 +138,9 @@ fn a_new_path_begins_with_half_of_what_the_access_carried() {
 
 /// Bytes that the device gets of one cell in the first 400 ms, of which the handshake takes
 /// 116, if it expects so many Mbit/s; and whether the proxy believes it.
-fn at_first(expects: Option<u32>, heed: bool) -> u64 {
+fn at_first(expects: Option<u32>, trust: bool) -> u64 {
     let mut options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, "cubic");
-    options.heed = heed;
+    options.trust_peer_expectations = trust;
     let mut cells = cells(1);
     cells[0].expects = expects;
     let app = App::new(u64::MAX);

@@ -54,7 +54,7 @@ pub(super) fn write(c: &mut Connection, id: u64, place: u64, end: u64) -> u64 {
             Some(lane) => lane.write(id, data),
             None => {
                 let written = c.quic().send_stream(stream(id)).write(&data);
-                c.block(written.is_err());
+                c.set_stream_blocked(written.is_err());
                 written.unwrap_or(0)
             }
         };

@@ -7,7 +7,7 @@ use noq_proto::{ConnectionError, Dir, FourTuple, PathId, PathStatus, VarInt};
 
 use super::attacker::Attacker;
 use super::stage::{PORT, Stage, hostile, proxy};
-use crate::admission::{MOST_HALF_OPEN, RETRY_ABOVE};
+use crate::admission::{MAX_HALF_OPEN, RETRY_ABOVE};
 use crate::lane::PROTOCOL_ERROR;
 use crate::{Event, Lane};
 
@@ -239,7 +239,7 @@ fn attempts_from_forged_addresses_are_bounded_and_keep_nobody_out() {
 fn handshakes_that_are_not_finished_are_bounded() {
     let mut stage = Stage::new(Lane::Datagram);
     stage.run(1000);
-    for n in 0..MOST_HALF_OPEN + 200 {
+    for n in 0..MAX_HALF_OPEN + 200 {
         let key = stage.attacker.connect(stage.now, proxy());
         // The first datagram, and where it has to come again, that one.
         let most = if n < RETRY_ABOVE { 1 } else { 2 };
@@ -250,7 +250,7 @@ fn handshakes_that_are_not_finished_are_bounded() {
     }
     stage.run(100);
     let handles = stage.proxy.handles().len();
-    assert_eq!(handles, MOST_HALF_OPEN + 1);
+    assert_eq!(handles, MAX_HALF_OPEN + 1);
     let refused = |e: &&ConnectionError| matches!(e, ConnectionError::ConnectionClosed(_));
     assert_eq!(stage.attacker.ended.iter().filter(refused).count(), 200);
     stage.assert_serves();

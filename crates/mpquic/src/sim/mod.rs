@@ -9,6 +9,7 @@ mod cells;
 mod draws;
 mod ends;
 mod hostile;
+mod idle;
 pub(crate) mod null;
 mod one_way;
 mod outages;

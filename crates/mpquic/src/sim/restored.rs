@@ -21,7 +21,7 @@ const SOON: Duration = Duration::from_secs(3);
 const SOON_ON_STREAMS: Duration = Duration::from_secs(4);
 /// IP bytes that the device sends on one access in a minute of an outage, at most: ten questions
 /// a second for half of it, an attempt a second, and a ping a second.
-const MOST_A_MINUTE: u64 = 140_000;
+const MAX_A_MINUTE: u64 = 140_000;
 
 /// Kind of an outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ fn outage(seed: u64) -> Result<Duration, String> {
     let minutes = (lasts / 60.0).max(1.0);
     for (i, (after, before)) in run.world.sent_bytes.iter().zip(before).enumerate() {
         let a_minute = (after[1] - before[1]) as f64 / minutes;
-        if kind != Kind::Some && a_minute > MOST_A_MINUTE as f64 {
+        if kind != Kind::Some && a_minute > MAX_A_MINUTE as f64 {
             return Err(format!(
                 "{what}: {a_minute:.0} bytes a minute on access {i}"
             ));

@@ -183,3 +183,27 @@ fn every_congestion_control_fills_more_than_the_best_path() {
         }
     }
 }
+
+#[test]
+fn paths_tell_which_of_them_limits_and_what_arrives() {
+    let radios = [radio(10.0, 10.0, 30), radio(40.0, 10.0, 30)];
+    let strict = options(Lane::Datagram, "wrr", WrrMode::Strict, "cubic");
+    let at = |s: u64| Time::from_nanos(s * 1_000_000_000);
+    let mut world = World::new(1, &radios, &strict, &[1.0, 1.0], vec![], App::new(u64::MAX));
+    world.run(at(2));
+    let before = world.paths()[1].clone();
+    world.run(at(6));
+    let after = world.paths()[1].clone();
+    for (i, (b, a)) in before.iter().zip(&after).enumerate() {
+        let seconds = |t: Duration| t.as_secs_f64();
+        let waited = seconds(a.waited - b.waited);
+        let full = seconds(a.full - b.full) / waited;
+        assert!(waited > 3.6, "data always waits: {waited}");
+        // The first has 10 Mbit/s, which holds back the second.
+        assert!(if i == 0 { full > 0.8 } else { full < 0.3 }, "{i}: {full}");
+        let mbps = (a.delivered_bytes - b.delivered_bytes) as f64 * 8e-6 / 4.0;
+        assert!((8.5..10.0).contains(&mbps), "{i}: {mbps}");
+        let told = a.delivery_rate.unwrap() * 8e-6;
+        assert!((7.0..12.0).contains(&told), "{i}: {told}");
+    }
+}

@@ -86,7 +86,10 @@ fn our_own_channels_leave_little_behind() {
     for n in 0..50_000 {
         assert_eq!(t.lane.write(2 * n, Bytes::from_static(b"x")), 1);
         t.lane.finish(2 * n);
-        assert_eq!(t.lane.write_next(&[0], 1200, What::All, t.now).len(), 1);
+        assert_eq!(
+            t.lane.write_next(&[0], 1200, Selection::All, t.now).len(),
+            1
+        );
         let ack = Frame::Ack(Ack {
             path: 0,
             received: 0,
@@ -134,7 +137,10 @@ fn stops_of_channels_that_were_never_opened_are_bounded() {
     for n in 0..50_000 {
         send(&mut t, &stop(3 * n)).expect("they are acknowledged");
         send(&mut t, &stop(3 * n)).expect("once more changes nothing");
-        assert_eq!(t.lane.write_next(&[0], 1200, What::All, t.now).len(), 1);
+        assert_eq!(
+            t.lane.write_next(&[0], 1200, Selection::All, t.now).len(),
+            1
+        );
         let ack = Frame::Ack(Ack {
             path: 0,
             received: 0,
@@ -192,7 +198,7 @@ fn messages_of_nothing_or_of_crumbs_are_refused() {
     }
     let mut t = Target::new();
     let why = flood(&mut t, 30_000, |n| {
-        vec![message(1, MOST_MESSAGE, 1 + 2 * n as u32, 1)]
+        vec![message(1, MAX_MESSAGE, 1 + 2 * n as u32, 1)]
     });
     assert!(refused(why).contains("pieces that are too small"));
 }
@@ -228,7 +234,12 @@ fn what_is_never_acknowledged_is_given_up() {
     for n in 0..300_000u64 {
         assert!(t.lane.send_message(vec![1; 1000].into(), false));
         let path = (n % 2) as u32;
-        assert_eq!(t.lane.write_next(&[path], 1200, What::All, t.now).len(), 1);
+        assert_eq!(
+            t.lane
+                .write_next(&[path], 1200, Selection::All, t.now)
+                .len(),
+            1
+        );
     }
     assert!(t.lane.cost() < 10 * MB, "{}", t.lane.cost());
 }
@@ -255,7 +266,7 @@ fn acknowledgements_of_what_was_never_sent_are_refused() {
         let mut t = Target::new();
         t.lane.write(1, vec![1; 20_000].into());
         for _ in 0..10 {
-            t.lane.write_next(&[3], 1200, What::All, t.now);
+            t.lane.write_next(&[3], 1200, Selection::All, t.now);
         }
         let outcome = send(&mut t, &[ack(path, first, last)]);
         let wanted = wrong.then_some(LaneError::NeverSent);
@@ -288,9 +299,9 @@ fn credit_only_grows() {
         let frames = [
             Frame::Credit {
                 channel: 1,
-                most: channel,
+                max: channel,
             },
-            Frame::CreditOfAll { most: all },
+            Frame::CreditOfAll { max: all },
         ];
         assert_eq!(send(&mut t, &frames), Ok(()));
         let (waiting, window) = t.lane.flow();

@@ -81,14 +81,14 @@ impl Known {
 /// Nothing is left of any channel at either end, and all credit has come back.
 fn check_rest(pair: &Pair) -> Result<(), TestCaseError> {
     let [from, to] = &pair.ends;
-    prop_assert_eq!(from.outgoing.unacknowledged(), (0, 0), "streams and words");
-    prop_assert_eq!(to.outgoing.unacknowledged(), (0, 0), "streams and words");
+    prop_assert_eq!(from.sender.unacknowledged(), (0, 0), "streams and updates");
+    prop_assert_eq!(to.sender.unacknowledged(), (0, 0), "streams and updates");
     prop_assert_eq!(from.flow().0, 0);
-    let (sent, acked) = from.outgoing.credit_used();
-    let (reached, read) = to.incoming.credit_used();
+    let (sent, acked) = from.sender.credit_used();
+    let (reached, read) = to.receiver.credit_used();
     prop_assert_eq!((acked, reached, read), (sent, sent, sent));
-    prop_assert_eq!(to.incoming.channels().count(), 0);
-    prop_assert_eq!(to.incoming.held(), 0);
+    prop_assert_eq!(to.receiver.channels().count(), 0);
+    prop_assert_eq!(to.receiver.held(), 0);
     Ok(())
 }
 
@@ -261,7 +261,7 @@ fn a_reset_is_read_after_what_was_there() {
     assert_eq!(l.read(4).map(|d| d.len()), Some(3000));
     assert!(l.is_readable(4));
     assert_eq!((l.read(4), l.end(4)), (None, Some(End::Reset(77))));
-    assert_eq!(l.incoming.credit_used(), (9000, 9000));
+    assert_eq!(l.receiver.credit_used(), (9000, 9000));
 }
 
 /// All of it is there: how it ends does not change any more (RFC 9000 3.2).

@@ -5,7 +5,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::{Malformed, get, get_time, get_u32, put};
 
 /// More ranges than this are not written, and not read.
-pub(in crate::lane) const MOST_RANGES: usize = 64;
+pub(in crate::lane) const MAX_RANGES: usize = 64;
 
 /// An acknowledgement of datagrams of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(in crate::lane) struct Ack {
 
 impl Ack {
     pub(super) fn write(&self, out: &mut BytesMut) {
-        let ranges = &self.ranges[..self.ranges.len().min(MOST_RANGES)];
+        let ranges = &self.ranges[..self.ranges.len().min(MAX_RANGES)];
         let Some((first, largest)) = ranges.first().copied() else {
             return;
         };
@@ -45,7 +45,7 @@ impl Ack {
         let (path, largest) = (get_u32(buf)?, get(buf)?);
         let (received, delay) = (get_time(buf)?, get(buf)?);
         let more = usize::try_from(get(buf)?).unwrap_or(usize::MAX);
-        if more >= MOST_RANGES {
+        if more >= MAX_RANGES {
             return Err(Malformed("too many ranges"));
         }
         let first = largest.checked_sub(get(buf)?).ok_or(WRONG)?;

@@ -6,17 +6,17 @@
 use std::collections::BTreeMap;
 
 /// More than are ever on their way: what the library never tells the end of is forgotten.
-const MOST: usize = 1 << 16;
+const MAX_PACKETS: usize = 1 << 16;
 
 /// Packets of one path that only acknowledge and are on their way.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Apart {
-    /// Their sizes by their numbers.
+pub(crate) struct ExemptPackets {
+    /// Sizes by packet numbers.
     packets: BTreeMap<u64, u16>,
     bytes: u64,
 }
 
-impl Apart {
+impl ExemptPackets {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -26,7 +26,7 @@ impl Apart {
             self.bytes -= u64::from(same);
         }
         self.bytes += u64::from(bytes);
-        if self.packets.len() > MOST
+        if self.packets.len() > MAX_PACKETS
             && let Some((_, oldest)) = self.packets.pop_first()
         {
             self.bytes -= u64::from(oldest);
@@ -47,13 +47,17 @@ mod tests {
 
     #[test]
     fn bytes_are_those_of_the_packets() {
-        let mut apart = Apart::default();
-        for n in 0..2 * MOST as u64 {
-            apart.sent(n, 10);
-            apart.sent(n, 20);
+        let mut exempt = ExemptPackets::default();
+        for n in 0..2 * MAX_PACKETS as u64 {
+            exempt.sent(n, 10);
+            exempt.sent(n, 20);
         }
-        assert_eq!(apart.bytes(), 20 * MOST as u64);
-        assert!(!apart.ended(0) && apart.ended(MOST as u64) && !apart.ended(MOST as u64));
-        assert_eq!(apart.bytes(), 20 * (MOST as u64 - 1));
+        assert_eq!(exempt.bytes(), 20 * MAX_PACKETS as u64);
+        assert!(
+            !exempt.ended(0)
+                && exempt.ended(MAX_PACKETS as u64)
+                && !exempt.ended(MAX_PACKETS as u64)
+        );
+        assert_eq!(exempt.bytes(), 20 * (MAX_PACKETS as u64 - 1));
     }
 }

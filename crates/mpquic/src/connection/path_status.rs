@@ -8,12 +8,11 @@
 
 use std::time::{Duration, Instant};
 
-use noq_proto::{PathId, PathStatus};
+use noq_proto::PathStatus;
 
-use super::Connection;
-
-/// Longer than what the peer answers with is under way.
-const OWN: Duration = Duration::from_secs(1);
+/// Time after a change of its own in which an end does not follow the peer: longer than the
+/// peer's answer is under way.
+const IGNORE_PEER_FOR: Duration = Duration::from_secs(1);
 
 /// Returns the QUIC status of a path.
 pub(super) fn status(backup: bool) -> PathStatus {
@@ -23,73 +22,41 @@ pub(super) fn status(backup: bool) -> PathStatus {
     }
 }
 
-/// Statuses that both ends have said of one path.
+/// Statuses of one path, by both ends.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Said {
-    /// The peer wants it to be left.
-    theirs: bool,
-    /// Whether this end leaves it because the peer wants that.
-    followed: bool,
+pub(super) struct PathStatusState {
+    /// Whether the peer wants it to be a backup.
+    peer_wants_backup: bool,
+    /// Whether this end has it as a backup because the peer wants that.
+    following_peer: bool,
     /// When this end changed what it wants itself.
-    changed: Option<Instant>,
+    changed_at: Option<Instant>,
 }
 
-impl Said {
-    /// Follows what the peer wants, unless this end changed what it wants less than [`OWN`] ago.
-    fn settle(&mut self, now: Instant) {
-        if self.changed.is_none_or(|t| t + OWN <= now) {
-            (self.followed, self.changed) = (self.theirs, None);
-        }
-    }
-}
-
-impl Connection {
-    /// This end wants path number `i` to be used, or left, from now on.
-    pub(super) fn want(&mut self, i: usize, now: Instant) {
-        let said = &mut self.paths[i].said;
-        (said.followed, said.changed) = (false, Some(now));
-        self.say(i);
+impl PathStatusState {
+    /// Notes that this end has changed what it wants.
+    pub(super) fn change(&mut self, now: Instant) {
+        (self.following_peer, self.changed_at) = (false, Some(now));
     }
 
-    /// How access number `access` is used has changed.
-    pub(super) fn want_access(&mut self, access: usize, now: Instant) {
-        for i in 0..self.paths.len() {
-            if self.paths[i].access == Some(access) {
-                self.want(i, now);
-            }
-        }
+    /// Takes the status that the peer has sent.
+    pub(super) fn set_peer(&mut self, status: Option<PathStatus>) {
+        self.peer_wants_backup = status == Some(PathStatus::Backup);
     }
 
-    /// The peer has said how a path is to be used; perhaps not for the last time: frames
-    /// overtake each other on paths, and the library tells of those that count no more, too.
-    pub(super) fn wanted(&mut self, id: PathId, now: Instant) {
-        let theirs = self.quic.remote_path_status(id);
-        if let Some(p) = self.paths.iter_mut().find(|p| p.id == id) {
-            p.said.theirs = theirs == Some(PathStatus::Backup);
+    /// Follows what the peer wants, unless this end changed what it wants less than
+    /// [`IGNORE_PEER_FOR`] ago. Returns whether that changes anything.
+    pub(super) fn follow_peer(&mut self, now: Instant) -> bool {
+        let before = self.following_peer;
+        if self.changed_at.is_none_or(|t| t + IGNORE_PEER_FOR <= now) {
+            (self.following_peer, self.changed_at) = (self.peer_wants_backup, None);
         }
-        self.settle(now);
+        self.following_peer != before
     }
 
-    /// Follows what the peer wants, where it is not an answer to this end's own.
-    pub(super) fn settle(&mut self, now: Instant) {
-        for i in 0..self.paths.len() {
-            let said = &mut self.paths[i].said;
-            let before = said.followed;
-            said.settle(now);
-            if said.followed != before {
-                self.say(i);
-            }
-        }
-    }
-
-    fn say(&mut self, i: usize) {
-        let p = &self.paths[i];
-        let backup = p.access.is_some_and(|a| self.accesses[a].backup);
-        let now = status(p.held || backup || p.said.followed);
-        if self.quic.path_status(p.id).is_ok_and(|s| s != now) {
-            let _ = self.quic.set_path_status(p.id, now);
-        }
-        self.outbox.own.stir();
+    /// Returns whether this end has the path as a backup because the peer wants that.
+    pub(super) fn is_following_peer(&self) -> bool {
+        self.following_peer
     }
 }
 
@@ -101,24 +68,24 @@ mod tests {
     fn converge(late: Duration, changes: &[(u64, usize, bool)]) -> [bool; 2] {
         let begin = Instant::now();
         let mut own = [false; 2];
-        let mut said = [Said::default(); 2];
+        let mut state = [PathStatusState::default(); 2];
         let mut level = [false; 2];
         let mut wire: Vec<(Instant, usize, bool)> = Vec::new();
         for ms in 0..20_000 {
             let now = begin + Duration::from_millis(ms);
             for (_, end, wants) in changes.iter().filter(|c| c.0 == ms) {
                 own[*end] = *wants;
-                (said[*end].followed, said[*end].changed) = (false, Some(now));
+                state[*end].change(now);
             }
             wire.retain(|(at, to, left)| {
                 if *at == now {
-                    said[*to].theirs = *left;
+                    state[*to].peer_wants_backup = *left;
                 }
                 *at > now
             });
             for end in [0, 1] {
-                said[end].settle(now);
-                let left = own[end] || said[end].followed;
+                state[end].follow_peer(now);
+                let left = own[end] || state[end].following_peer;
                 if left != level[end] {
                     level[end] = left;
                     wire.push((now + late, 1 - end, left));

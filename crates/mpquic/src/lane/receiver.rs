@@ -8,30 +8,28 @@
 //!
 //! What is there without a gap when a reset comes may still be read before it. In the
 //! states on the right nothing is left of a stream but its number
-//! ([`Over`](super::over::Over)). Of one that was stopped nothing is kept, and it is over as
-//! soon as its final size is known. Bytes that will not be read count as read: the credit of
-//! all channels is given back.
+//! ([`ClosedChannels`](super::closed_channels::ClosedChannels)). Of one that was stopped nothing
+//! is kept, and it is over as soon as its final size is known. Bytes that will not be read count
+//! as read: the credit of all channels is given back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
 use super::assembly::Assembly;
-use super::messages::Messages;
-use super::over::Over;
-use super::told::Word;
+use super::closed_channels::ClosedChannels;
+use super::control_updates::Update;
+use super::error::Violation;
+use super::flow_control::{ALL_WINDOW, WINDOW};
+use super::incoming_messages::IncomingMessages;
 
-/// Bytes of one stream that may wait for those before them.
-pub(super) const WINDOW: u64 = 16 << 20;
-/// Bytes of all streams that may wait to be read.
-pub(super) const ALL_WINDOW: u64 = 64 << 20;
 /// Credit is told anew when so much of it has been used.
 const STEP: u64 = WINDOW / 8;
 /// Maximum bytes of memory of the parts of all streams: more than full packets cost, whatever is
 /// missing between them, and less than single bytes.
-const MOST_COST: usize = 2 * ALL_WINDOW as usize;
+const MAX_COST: usize = 2 * ALL_WINDOW as usize;
 /// Streams at a time.
-pub(super) const MOST_CHANNELS: usize = 256;
+pub(super) const MAX_CHANNELS: usize = 256;
 /// Streams that were stopped, and whose peer has not ended them.
 const MAX_STOPPED: usize = 4096;
 
@@ -46,11 +44,6 @@ pub enum End {
     Forgotten,
 }
 
-/// The peer does what it may not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the peer {0}")]
-pub struct Violation(pub(super) &'static str);
-
 #[derive(Debug)]
 struct Stream {
     /// The next byte for the application.
@@ -60,7 +53,7 @@ struct Stream {
     reach: u64,
     end: Option<u64>,
     /// The credit that the peer was told.
-    most: u64,
+    max_data: u64,
     /// The peer has reset it, with this code.
     reset: Option<u64>,
     /// This end has stopped it.
@@ -76,7 +69,7 @@ impl Default for Stream {
             parts: Assembly::default(),
             reach: 0,
             end: None,
-            most: WINDOW,
+            max_data: WINDOW,
             reset: None,
             stopped: false,
             skipped: 0,
@@ -102,7 +95,7 @@ impl Stream {
 
     fn put(&mut self, offset: u64, data: &Bytes, fin: bool) -> Result<(), Violation> {
         let end = offset + data.len() as u64;
-        if end > self.most {
+        if end > self.max_data {
             return Err(Violation("sent more than it was given credit for"));
         }
         if self.end.is_some_and(|e| end > e || (fin && end != e)) {
@@ -124,7 +117,7 @@ impl Stream {
 
     /// Takes a reset; false if it changes nothing any more.
     fn reset(&mut self, code: u64, size: u64) -> Result<bool, Violation> {
-        if size > self.most {
+        if size > self.max_data {
             return Err(Violation("sent more than it was given credit for"));
         }
         if self.reach > size || self.end.is_some_and(|e| e != size) {
@@ -153,11 +146,11 @@ impl Stream {
     }
 }
 
-/// Streams and messages that have arrived.
+/// Receiving half of the lane: streams and messages that have arrived.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(super) struct LaneReceiver {
     streams: BTreeMap<u64, Stream>,
-    over: Over,
+    closed: ClosedChannels,
     /// How many of them were stopped.
     stopped: usize,
     /// Bytes of memory that the parts of all streams cost.
@@ -165,29 +158,29 @@ pub(super) struct Incoming {
     /// Bytes of all streams: up to the last of each that has arrived, read, and granted.
     reached: u64,
     read: u64,
-    most: u64,
+    max_data: u64,
     /// Channels whose peer has used much of its credit.
     credit: BTreeSet<u64>,
-    pub(super) messages: Messages,
+    pub(super) messages: IncomingMessages,
 }
 
-impl Default for Incoming {
+impl Default for LaneReceiver {
     fn default() -> Self {
         Self {
             streams: BTreeMap::new(),
-            over: Over::default(),
+            closed: ClosedChannels::default(),
             stopped: 0,
             cost: 0,
             reached: 0,
             read: 0,
-            most: ALL_WINDOW,
+            max_data: ALL_WINDOW,
             credit: BTreeSet::new(),
-            messages: Messages::default(),
+            messages: IncomingMessages::default(),
         }
     }
 }
 
-impl Incoming {
+impl LaneReceiver {
     pub(super) fn stream(
         &mut self,
         channel: u64,
@@ -203,7 +196,7 @@ impl Incoming {
         let (more, now) = (s.reach - reach, s.parts.cost());
         self.reach(more)?;
         self.cost = self.cost - cost + now;
-        if self.cost > MOST_COST {
+        if self.cost > MAX_COST {
             return Err(Violation("sent its data in pieces that are too small"));
         }
         self.skip_stopped(channel);
@@ -212,11 +205,11 @@ impl Incoming {
 
     /// The stream of a channel, which the peer opens if it is new; none where it is over.
     fn open(&mut self, channel: u64) -> Result<Option<&mut Stream>, Violation> {
-        if self.over.contains(channel) {
+        if self.closed.contains(channel) {
             return Ok(None);
         }
         if !self.streams.contains_key(&channel) {
-            if self.streams.len() - self.stopped >= MOST_CHANNELS {
+            if self.streams.len() - self.stopped >= MAX_CHANNELS {
                 return Err(Violation("opened more channels than it may"));
             }
             if self.stopped >= MAX_STOPPED {
@@ -229,20 +222,20 @@ impl Incoming {
     /// So many more bytes are known of.
     fn reach(&mut self, more: u64) -> Result<(), Violation> {
         self.reached += more;
-        match self.reached > self.most {
+        match self.reached > self.max_data {
             true => Err(Violation("sent more than it was given credit for in all")),
             false => Ok(()),
         }
     }
 
     /// Whether nothing of a channel is left.
-    pub(super) fn is_over(&self, channel: u64) -> bool {
-        self.over.contains(channel)
+    pub(super) fn is_closed(&self, channel: u64) -> bool {
+        self.closed.contains(channel)
     }
 
     /// Whether a channel is known, open or over.
     pub(super) fn knows(&self, channel: u64) -> bool {
-        self.streams.contains_key(&channel) || self.over.contains(channel)
+        self.streams.contains_key(&channel) || self.closed.contains(channel)
     }
 
     /// The peer has reset a stream, of which it has sent `size` bytes.
@@ -265,7 +258,7 @@ impl Incoming {
     /// This end does not want what comes on a channel. Returns whether the peer is to be told
     /// of that: not where nothing more comes (RFC 9000 3.5).
     pub(super) fn stop(&mut self, channel: u64) -> bool {
-        if self.over.contains(channel) {
+        if self.closed.contains(channel) {
             return false;
         }
         let s = self.streams.entry(channel).or_default();
@@ -308,7 +301,7 @@ impl Incoming {
         self.stopped -= usize::from(s.stopped);
         self.credit.remove(&channel);
         let streams = &self.streams;
-        self.over
+        self.closed
             .insert(channel, |gap| streams.range(gap).next().is_some());
     }
 
@@ -324,7 +317,7 @@ impl Incoming {
         let part = s.take()?;
         self.cost = self.cost - cost + s.parts.cost();
         self.read += part.len() as u64;
-        if s.end.is_none() && s.most - s.next < WINDOW - STEP {
+        if s.end.is_none() && s.max_data - s.next < WINDOW - STEP {
             self.credit.insert(channel);
         }
         Some(part)
@@ -333,7 +326,7 @@ impl Incoming {
     /// Whether there is something to read, the end included.
     pub(super) fn is_readable(&self, channel: u64) -> bool {
         let ready = |s: &Stream| s.parts.has(s.next) || s.is_read();
-        self.over.contains(channel) || self.streams.get(&channel).is_some_and(ready)
+        self.closed.contains(channel) || self.streams.get(&channel).is_some_and(ready)
     }
 
     /// Whether a message is ready.
@@ -344,7 +337,7 @@ impl Incoming {
     /// How a channel has ended, once all of it has been read that can be; it is forgotten
     /// then.
     pub(super) fn end(&mut self, channel: u64) -> Option<End> {
-        if self.over.contains(channel) {
+        if self.closed.contains(channel) {
             return Some(End::Forgotten);
         }
         let s = self.streams.get(&channel).filter(|s| s.is_read())?;
@@ -353,16 +346,16 @@ impl Incoming {
         Some(end)
     }
 
-    /// Credit that is to be told.
-    pub(super) fn credit(&mut self) -> Option<Word> {
-        if self.most - self.read < ALL_WINDOW - STEP {
-            self.most = self.read + ALL_WINDOW;
-            return Some(Word::CreditOfAll(self.most));
+    /// Returns the next credit that is to be sent.
+    pub(super) fn credit(&mut self) -> Option<Update> {
+        if self.max_data - self.read < ALL_WINDOW - STEP {
+            self.max_data = self.read + ALL_WINDOW;
+            return Some(Update::CreditOfAll(self.max_data));
         }
         let channel = self.credit.pop_first()?;
         let s = self.streams.get_mut(&channel)?;
-        s.most = s.next + WINDOW;
-        Some(Word::Credit(channel, s.most))
+        s.max_data = s.next + WINDOW;
+        Some(Update::Credit(channel, s.max_data))
     }
 
     /// Bytes of all streams: known of, and read or given up.
@@ -382,6 +375,6 @@ impl Incoming {
     pub(super) fn cost(&self) -> usize {
         let state = size_of::<Stream>() + 64;
         let streams: usize = self.streams.values().map(|s| state + s.parts.cost()).sum();
-        streams + 64 * self.credit.len() + self.over.cost() + self.messages.cost()
+        streams + 64 * self.credit.len() + self.closed.cost() + self.messages.cost()
     }
 }

@@ -13,23 +13,23 @@
 
 use std::time::{Duration, Instant};
 
-/// Bytes of a datagram that fits where QUIC does: in a UDP payload of 1200 bytes.
-pub(super) const SHORT: usize = 1150;
-/// Long ones that are lost in a row, without any that arrives.
-const MOST: u32 = 32;
+/// Bytes of a datagram that fits where QUIC does, in a UDP payload of 1200 bytes (`BASE_PLPMTU`).
+pub(super) const BASE: usize = 1150;
+/// Maximum long ones that are lost in a row, without any that arrives.
+const MAX_LOST: u32 = 32;
 /// Fewer are enough where they were so long at it: on a slow path.
-const FEW: u32 = 6;
+const MAX_LOST_SLOWLY: u32 = 6;
 const SLOW: Duration = Duration::from_millis(500);
 /// Probes of full size (`MAX_PROBES`), and of others, as a size that is too small by chance is
 /// tried again soon.
-const TRIES: u32 = 3;
-const TRIES_BETWEEN: u32 = 2;
+const MAX_PROBES: u32 = 3;
+const MAX_PROBES_BETWEEN: u32 = 2;
 /// The search ends when it is as exact as this.
 const STEP: usize = 16;
 /// Bytes that QUIC adds to some packets, such as a ping.
 const SPARE: usize = 16;
-/// A probe that nothing is heard of is sent again after this.
-const UNHEARD: Duration = Duration::from_secs(3);
+/// Time after which a probe is sent again that was neither acknowledged nor lost (`PROBE_TIMER`).
+const PROBE_TIMER: Duration = Duration::from_secs(3);
 /// When a longer one is tried again, at first and at most (`PMTU_RAISE_TIMER`).
 const RAISE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 
@@ -41,10 +41,10 @@ struct Probe {
     at: Instant,
 }
 
-/// State of the packet size search on one path.
+/// Search for the packet size of one path.
 #[derive(Clone, Debug)]
-pub(super) struct Fit {
-    /// The longest that has arrived, or the base.
+pub(super) struct MtuDiscovery {
+    /// Bytes of the longest datagram that has arrived, or of the base.
     size: usize,
     /// The shortest that has not, and when that was known.
     bound: Option<(usize, Instant)>,
@@ -61,10 +61,10 @@ pub(super) struct Fit {
     since: Option<Instant>,
 }
 
-impl Default for Fit {
+impl Default for MtuDiscovery {
     fn default() -> Self {
         Self {
-            size: SHORT,
+            size: BASE,
             bound: None,
             probe: None,
             tries: 0,
@@ -77,7 +77,7 @@ impl Default for Fit {
     }
 }
 
-impl Fit {
+impl MtuDiscovery {
     /// Bytes of the longest datagram that has arrived, or of the base.
     pub(super) fn size(&self) -> usize {
         self.size
@@ -90,18 +90,18 @@ impl Fit {
         probe.unwrap_or_else(|| self.known(room, spare))
     }
 
-    /// Bytes of one that is no probe, as [`Fit::room`].
+    /// Bytes of one that is no probe, as [`MtuDiscovery::room`].
     pub(super) fn known(&self, room: usize, spare: usize) -> usize {
         match self.size {
             size if size >= room => room.saturating_sub(spare),
-            size if size > SHORT => size.saturating_sub(SPARE + spare).max(SHORT),
+            size if size > BASE => size.saturating_sub(SPARE + spare).max(BASE),
             size => size,
         }
     }
 
     /// The size of the next probe, where it is time for one.
     fn wanted(&self, room: usize, now: Instant) -> Option<usize> {
-        if self.probe.is_some_and(|p| now < p.at + UNHEARD) {
+        if self.probe.is_some_and(|p| now < p.at + PROBE_TIMER) {
             return None;
         }
         match self.bound {
@@ -129,7 +129,7 @@ impl Fit {
         }
         if self.bound.is_some_and(|(bound, _)| len >= bound) {
             // It is tried once, and then sought anew.
-            (self.bound, self.tries) = (None, TRIES - 1);
+            (self.bound, self.tries) = (None, MAX_PROBES - 1);
         }
         self.probe = Some(Probe { number, len, at });
     }
@@ -139,7 +139,7 @@ impl Fit {
         if self.probe.is_some_and(|p| p.number == n) {
             (self.probe, self.tries) = (None, 0);
         }
-        if len <= SHORT {
+        if len <= BASE {
             return;
         }
         self.arrived = self.arrived.max(Some(n));
@@ -161,8 +161,8 @@ impl Fit {
             self.probe = None;
             self.tries += 1;
             let most = match self.bound {
-                Some(_) => TRIES_BETWEEN,
-                None => TRIES,
+                Some(_) => MAX_PROBES_BETWEEN,
+                None => MAX_PROBES,
             };
             if self.tries >= most {
                 self.bound = Some((probe.len, now));
@@ -173,12 +173,12 @@ impl Fit {
             }
             return;
         }
-        if len <= SHORT || self.arrived.is_some_and(|a| n < a) {
+        if len <= BASE || self.arrived.is_some_and(|a| n < a) {
             return;
         }
         self.lost += 1;
         let slow = now.saturating_duration_since(*self.since.get_or_insert(now)) >= SLOW;
-        if self.lost >= if slow { FEW } else { MOST } {
+        if self.lost >= if slow { MAX_LOST_SLOWLY } else { MAX_LOST } {
             *self = Self {
                 last: self.found(),
                 arrived: self.arrived,
@@ -197,15 +197,21 @@ mod tests {
 
     /// Sends full datagrams on a path that carries `most` bytes, each lost or there before the
     /// next, as long as `steps`; returns the sizes.
-    fn sizes(fit: &mut Fit, first: u64, steps: u64, most: usize, now: Instant) -> Vec<usize> {
+    fn sizes(
+        mtu: &mut MtuDiscovery,
+        first: u64,
+        steps: u64,
+        most: usize,
+        now: Instant,
+    ) -> Vec<usize> {
         let mut sizes = Vec::new();
         for n in first..first + steps {
-            let len = fit.room(FULL, 0, now);
+            let len = mtu.room(FULL, 0, now);
             sizes.push(len);
-            fit.sent(n, len, now);
+            mtu.sent(n, len, now);
             match len <= most {
-                true => fit.arrived(n, len),
-                false => fit.lost(n, len, now),
+                true => mtu.arrived(n, len),
+                false => mtu.lost(n, len, now),
             }
         }
         sizes
@@ -213,97 +219,94 @@ mod tests {
 
     #[test]
     fn a_path_that_carries_full_ones_has_them_after_the_first() {
-        let (mut fit, now) = (Fit::default(), Instant::now());
-        assert_eq!(fit.room(FULL, 0, now), FULL);
-        fit.sent(0, FULL, now);
+        let (mut mtu, now) = (MtuDiscovery::default(), Instant::now());
+        assert_eq!(mtu.room(FULL, 0, now), FULL);
+        mtu.sent(0, FULL, now);
         // It is under way.
-        assert_eq!(
-            (fit.room(FULL, 0, now), fit.room(900, 0, now)),
-            (SHORT, 900)
-        );
-        fit.arrived(0, FULL);
-        assert_eq!((fit.room(FULL, 0, now), fit.found()), (FULL, None));
+        assert_eq!((mtu.room(FULL, 0, now), mtu.room(900, 0, now)), (BASE, 900));
+        mtu.arrived(0, FULL);
+        assert_eq!((mtu.room(FULL, 0, now), mtu.found()), (FULL, None));
     }
 
     #[test]
     fn what_a_path_carries_is_found_and_tried_again_later() {
-        let (mut fit, now) = (Fit::default(), Instant::now());
-        let sent = sizes(&mut fit, 0, 40, 1334, now);
+        let (mut mtu, now) = (MtuDiscovery::default(), Instant::now());
+        let sent = sizes(&mut mtu, 0, 40, 1334, now);
         let failed = sent.iter().filter(|s| **s > 1334).count();
         assert!(failed <= 9, "{sent:?}");
-        let found = fit.found().unwrap();
+        let found = mtu.found().unwrap();
         assert!((1334 - STEP..=1334).contains(&found), "{found}");
-        assert_eq!(fit.room(FULL, 0, now), found - SPARE);
+        assert_eq!(mtu.room(FULL, 0, now), found - SPARE);
         // It fails again, and is not tried as soon.
         let later = now + 2 * RAISE.0;
-        assert_eq!(fit.room(FULL, 0, later), FULL);
-        sizes(&mut fit, 40, 40, 1334, later);
+        assert_eq!(mtu.room(FULL, 0, later), FULL);
+        sizes(&mut mtu, 40, 40, 1334, later);
         assert_eq!(
-            fit.room(FULL, 0, later + 2 * RAISE.0),
-            fit.found().unwrap() - SPARE
+            mtu.room(FULL, 0, later + 2 * RAISE.0),
+            mtu.found().unwrap() - SPARE
         );
         let later = later + 5 * RAISE.0;
-        sizes(&mut fit, 80, 20, FULL, later);
-        assert_eq!((fit.room(FULL, 0, later), fit.found()), (FULL, None));
+        sizes(&mut mtu, 80, 20, FULL, later);
+        assert_eq!((mtu.room(FULL, 0, later), mtu.found()), (FULL, None));
     }
 
     #[test]
     fn a_path_that_loses_all_long_ones_gets_short_ones() {
-        let (mut fit, now) = (Fit::default(), Instant::now());
-        sizes(&mut fit, 0, 10, FULL, now);
-        (10..41).for_each(|n| fit.lost(n, FULL, now));
-        assert_eq!(fit.room(FULL, 0, now), FULL);
-        fit.lost(41, FULL, now);
-        let sent = sizes(&mut fit, 42, 28, 1334, now);
+        let (mut mtu, now) = (MtuDiscovery::default(), Instant::now());
+        sizes(&mut mtu, 0, 10, FULL, now);
+        (10..41).for_each(|n| mtu.lost(n, FULL, now));
+        assert_eq!(mtu.room(FULL, 0, now), FULL);
+        mtu.lost(41, FULL, now);
+        let sent = sizes(&mut mtu, 42, 28, 1334, now);
         assert!(sent[4..].iter().all(|s| *s < FULL), "{sent:?}");
-        assert!(fit.found().unwrap() > 1300);
+        assert!(mtu.found().unwrap() > 1300);
         // On a slow path fewer are enough.
-        let before = fit.found();
-        (70..75).for_each(|n| fit.lost(n, 1300, now));
-        assert!(fit.size > SHORT);
-        fit.lost(75, 1300, now + SLOW);
-        assert_eq!((fit.size, fit.found()), (SHORT, before));
+        let before = mtu.found();
+        (70..75).for_each(|n| mtu.lost(n, 1300, now));
+        assert!(mtu.size > BASE);
+        mtu.lost(75, 1300, now + SLOW);
+        assert_eq!((mtu.size, mtu.found()), (BASE, before));
     }
 
     #[test]
     fn an_overflow_is_none() {
-        let (mut fit, now) = (Fit::default(), Instant::now());
+        let (mut mtu, now) = (MtuDiscovery::default(), Instant::now());
         for n in 0..10_000 {
             match n % 100 {
-                99 => fit.arrived(n, FULL),
+                99 => mtu.arrived(n, FULL),
                 // Short ones that find room say nothing.
-                50 => fit.arrived(n, SHORT),
+                50 => mtu.arrived(n, BASE),
                 _ => {}
             }
         }
-        (0..9_999).for_each(|n| fit.lost(n, FULL, now));
-        (10_000..10_031).for_each(|n| fit.lost(n, FULL, now));
-        assert_eq!(fit.room(FULL, 0, now), FULL);
-        fit.lost(10_031, FULL, now);
-        assert_eq!(fit.size, SHORT);
+        (0..9_999).for_each(|n| mtu.lost(n, FULL, now));
+        (10_000..10_031).for_each(|n| mtu.lost(n, FULL, now));
+        assert_eq!(mtu.room(FULL, 0, now), FULL);
+        mtu.lost(10_031, FULL, now);
+        assert_eq!(mtu.size, BASE);
     }
 
     #[test]
-    fn a_probe_that_nothing_is_heard_of_is_sent_again() {
-        let (mut fit, now) = (Fit::default(), Instant::now());
-        fit.sent(0, FULL, now);
-        assert_eq!(fit.room(FULL, 0, now + UNHEARD / 2), SHORT);
-        assert_eq!(fit.room(FULL, 0, now + UNHEARD), FULL);
+    fn a_probe_that_is_not_acknowledged_is_sent_again() {
+        let (mut mtu, now) = (MtuDiscovery::default(), Instant::now());
+        mtu.sent(0, FULL, now);
+        assert_eq!(mtu.room(FULL, 0, now + PROBE_TIMER / 2), BASE);
+        assert_eq!(mtu.room(FULL, 0, now + PROBE_TIMER), FULL);
     }
 
     proptest! {
         /// Whatever a path carries, and whatever it carries later: it is found to the step, and
         /// datagrams arrive all but for a few.
         #[test]
-        fn any_size_is_found(before in SHORT..=FULL, after in SHORT..=FULL) {
-            let (mut fit, mut now) = (Fit::default(), Instant::now());
+        fn any_size_is_found(before in BASE..=FULL, after in BASE..=FULL) {
+            let (mut mtu, mut now) = (MtuDiscovery::default(), Instant::now());
             let mut first = 0;
             for most in [before, after] {
                 // Longer than it takes to try again.
                 now += 2 * RAISE.1;
-                sizes(&mut fit, first, 100, most, now);
+                sizes(&mut mtu, first, 100, most, now);
                 now += 2 * RAISE.1;
-                let sent = sizes(&mut fit, first + 100, 100, most, now);
+                let sent = sizes(&mut mtu, first + 100, 100, most, now);
                 first += 200;
                 let lost = sent.iter().filter(|s| **s > most).count();
                 prop_assert!(lost <= 12, "{} {:?}", lost, sent);

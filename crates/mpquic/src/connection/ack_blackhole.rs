@@ -3,7 +3,7 @@
 //! The library acknowledges all paths on its first one (the least number that is not a
 //! backup). If that one dies, all windows fill up though all but one path are alive, and
 //! which of them the peer acknowledges on can only be guessed: it is the first that it was
-//! not told to leave. So that one is asked, and if it does not answer either, it is
+//! not told to leave. So that one is pinged, and if it does not answer either, it is
 //! suspected, and the peer is told to leave it. If it does, those that still wait are
 //! suspected. A path that lives is cleared by the answer to the ping that goes with that.
 
@@ -11,16 +11,17 @@ use std::time::{Duration, Instant};
 
 use noq_proto::PathId;
 
-use super::paths::Path;
-use crate::congestion::Shared;
+use super::path_set::{Path, PathSet};
+use crate::congestion::CongestionSet;
 use crate::lane::Lane;
 
 /// Time that a peer, or the queue before a link, may be late by beside two round trips.
 const SLACK: Duration = Duration::from_millis(40);
 
-/// Since when QUIC waits for any acknowledgement.
+/// Detector of a path on which the peer acknowledges in vain: since when QUIC waits for any
+/// acknowledgement.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Quiet {
+pub(super) struct AckBlackhole {
     since: Option<Instant>,
     /// When that is too long.
     due: Option<Instant>,
@@ -28,28 +29,28 @@ pub(super) struct Quiet {
     waiting: Vec<u32>,
     /// Numbers of the paths that wait now; kept for its room, as this is looked at for every burst.
     busy: Vec<u32>,
-    /// When the first path was asked, and its number.
-    asked: Option<(Instant, u32)>,
+    /// When the first path was pinged, and its number.
+    pinged: Option<(Instant, u32)>,
     /// When the newest packet was sent that was acknowledged.
     newest: Option<Instant>,
 }
 
-impl Quiet {
+impl AckBlackhole {
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Time has passed; it is looked again before anything is sent.
-    pub(super) fn passed(&mut self, now: Instant) {
+    /// Handles the passing of time; [`AckBlackhole::detect`] is called before anything is sent.
+    pub(super) fn on_timeout(&mut self, now: Instant) {
         self.due = self.due.filter(|t| *t > now);
     }
 
-    /// Looks at the paths; `available` are those that the peer was not told to leave.
-    /// Returns one that is to be asked.
-    pub(super) fn look(
+    /// Inspects the paths; `available` are those that the peer was not told to leave.
+    /// Returns one that is to be pinged.
+    pub(super) fn detect(
         &mut self,
-        paths: &[Path],
-        shared: &Shared,
+        paths: &PathSet,
+        congestion: &CongestionSet,
         lane: &mut Lane,
         available: impl Fn(&Path) -> bool,
         now: Instant,
@@ -59,14 +60,14 @@ impl Quiet {
         let (mut newest, mut longest) = (None, Duration::ZERO);
         let mut heard = None;
         {
-            let slots = shared.lock();
+            let slots = congestion.lock();
             for p in usable() {
                 let slot = &slots[p.slot];
                 if slot.in_flight > 0 {
                     self.busy.push(p.number);
                 }
-                if slot.newest > newest {
-                    (newest, heard) = (slot.newest, Some(p.number));
+                if slot.newest_acked_sent_at > newest {
+                    (newest, heard) = (slot.newest_acked_sent_at, Some(p.number));
                 }
                 longest = longest.max(slot.srtt);
             }
@@ -75,17 +76,17 @@ impl Quiet {
         self.waiting.retain(|n| busy.contains(n));
         if newest > self.newest {
             self.newest = newest;
-            if let Some((at, first)) = self.asked
+            if let Some((at, first)) = self.pinged
                 && heard == Some(first)
                 && newest >= Some(at)
             {
                 let others = self.waiting.iter().filter(|n| **n != first);
-                others.for_each(|n| lane.doubt(*n, now));
+                others.for_each(|n| lane.suspect(*n, now));
             }
-            (self.since, self.asked) = (None, None);
+            (self.since, self.pinged) = (None, None);
         }
         if self.busy.is_empty() {
-            (self.since, self.due, self.asked) = (None, None, None);
+            (self.since, self.due, self.pinged) = (None, None, None);
             return None;
         }
         if self.since.is_none() {
@@ -102,12 +103,12 @@ impl Quiet {
         let first = candidates().min_by_key(|p| p.id);
         let first = first.filter(|_| candidates().count() > 1)?;
         let all_wait = self.waiting.len() > 1 && self.waiting.contains(&first.number);
-        if all_wait || self.asked.is_some_and(|(_, n)| n == first.number) {
-            self.asked = None;
-            lane.doubt(first.number, now);
+        if all_wait || self.pinged.is_some_and(|(_, n)| n == first.number) {
+            self.pinged = None;
+            lane.suspect(first.number, now);
             return None;
         }
-        self.asked = Some((now, first.number));
+        self.pinged = Some((now, first.number));
         Some(first.id)
     }
 }

@@ -1,93 +1,82 @@
 //! Outgoing data of the datagram lane: streams, until acknowledged, and messages, until they
 //! have left.
 
-mod ends;
-mod messages;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 
 use bytes::Bytes;
 
-use super::incoming::ALL_WINDOW;
-use super::over::Over;
+use super::closed_channels::ClosedChannels;
+use super::control_updates::{ControlUpdates, Update};
+use super::error::Violation;
+use super::flow_control::{ALL_WINDOW, WINDOW};
+use super::outgoing_messages::OutgoingMessages;
+use super::piece::{MIN_PIECE, Piece};
 use super::stream::Stream;
-use super::told::{Told, Word};
 use super::wire::{Frame, stream_header};
-use messages::Messages;
 
 /// Bytes of one stream that may wait for acknowledgement.
 const STREAM_BUFFER: u64 = 64 << 20;
-/// A piece of stream data is not made shorter than this to fit in behind another.
-const LEAST: usize = 64;
 
-/// Piece of a datagram's content, so that it can be retransmitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Piece {
-    /// Stream data; `fin`: its last.
-    Stream {
-        channel: u64,
-        offset: u64,
-        len: u32,
-        fin: bool,
-    },
-    /// Word that the peer was sent.
-    Word(Word),
-}
+/// Streams, and updates about streams, of which the peer acknowledges nothing: who leaves more
+/// of them may not open others.
+const MAX_UNACKNOWLEDGED: usize = 8192;
+/// Stops that nobody has asked for are remembered up to this, the latest of them.
+const MAX_STOPS: usize = 1024;
 
 /// Selection of the data that is to be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum Selection {
     /// Lost data, then anything else.
     All,
     /// Data that was not sent before.
     New,
 }
 
-/// Everything that is to be sent.
+/// Sending half of the lane: everything that is to be sent.
 #[derive(Debug)]
-pub(super) struct Outgoing {
+pub(super) struct LaneSender {
     streams: BTreeMap<u64, Stream>,
     /// The one of which was sent last.
     turn: u64,
     /// Channels of which the peer has everything.
-    over: Over,
+    closed: ClosedChannels,
     /// Bytes of all streams: sent once, acknowledged without a gap, and taken by the peer.
     sent: u64,
     acked: u64,
-    most: u64,
+    max_data: u64,
     /// Maximum bytes under way of each stream.
     pub(super) span: u64,
-    messages: Messages,
-    /// Pieces that were lost, in order.
-    again: BTreeSet<Piece>,
+    messages: OutgoingMessages,
+    /// Pieces to retransmit, in order.
+    retransmit: BTreeSet<Piece>,
     /// Bytes of them.
-    again_bytes: u64,
-    pub(super) told: Told,
+    retransmit_bytes: u64,
+    pub(super) updates: ControlUpdates,
     /// Streams that the peer has stopped, and its error codes, since it was asked for.
     stops: BTreeMap<u64, u64>,
 }
 
-impl Default for Outgoing {
+impl Default for LaneSender {
     fn default() -> Self {
         Self {
             streams: BTreeMap::new(),
             turn: 0,
-            over: Over::default(),
+            closed: ClosedChannels::default(),
             sent: 0,
             acked: 0,
-            most: ALL_WINDOW,
+            max_data: ALL_WINDOW,
             span: u64::MAX,
-            messages: Messages::default(),
-            again: BTreeSet::new(),
-            again_bytes: 0,
-            told: Told::default(),
+            messages: OutgoingMessages::default(),
+            retransmit: BTreeSet::new(),
+            retransmit_bytes: 0,
+            updates: ControlUpdates::default(),
             stops: BTreeMap::new(),
         }
     }
 }
 
-impl Outgoing {
+impl LaneSender {
     /// Takes data of a stream; returns how much, which is less when its buffer is full.
     pub(super) fn write(&mut self, channel: u64, mut data: Bytes, window: u64) -> usize {
         let Some(s) = self.stream(channel, window) else {
@@ -106,12 +95,12 @@ impl Outgoing {
 
     /// Returns the stream of a channel, which begins if it is new; none where it is over.
     fn stream(&mut self, channel: u64, window: u64) -> Option<&mut Stream> {
-        if self.over.contains(channel) {
+        if self.closed.contains(channel) {
             return None;
         }
         let span = self.span;
         let new = || Stream {
-            most: window,
+            max_data: window,
             span,
             ..Stream::default()
         };
@@ -127,7 +116,7 @@ impl Outgoing {
 
     /// Whether everything of the stream, its end or reset included, is acknowledged.
     pub(super) fn is_done(&self, channel: u64) -> bool {
-        self.over.contains(channel)
+        self.closed.contains(channel)
     }
 
     /// Takes a message; false if there is no room for it now.
@@ -136,50 +125,57 @@ impl Outgoing {
     }
 
     /// The peer takes this much.
-    pub(super) fn credited(&mut self, channel: u64, most: u64) {
+    pub(super) fn credited(&mut self, channel: u64, max: u64) {
         if let Some(s) = self.streams.get_mut(&channel) {
-            s.most = s.most.max(most);
+            s.max_data = s.max_data.max(max);
         }
     }
 
     /// Takes the credit of all channels together, in bytes.
-    pub(super) fn credited_all(&mut self, most: u64) {
-        self.most = self.most.max(most);
+    pub(super) fn credited_all(&mut self, max: u64) {
+        self.max_data = self.max_data.max(max);
     }
 
     /// Bytes that wait and may be sent.
     pub(super) fn waiting(&self) -> u64 {
         let fresh: u64 = self.streams.values().map(Stream::fresh).sum();
         let fins = self.streams.values().filter(|s| s.wants_fin()).count();
-        let small = (fins + self.told.waiting()) as u64;
-        fresh.min(self.most - self.sent) + self.again_bytes + small + self.messages.bytes() as u64
+        let small = (fins + self.updates.waiting()) as u64;
+        fresh.min(self.max_data - self.sent)
+            + self.retransmit_bytes
+            + small
+            + self.messages.bytes() as u64
     }
 
-    /// Bytes of streams that are to be sent again.
-    pub(super) fn lost_bytes(&self) -> u64 {
-        self.again_bytes
+    /// Returns the bytes of streams that are to be retransmitted.
+    pub(super) fn retransmit_bytes(&self) -> u64 {
+        self.retransmit_bytes
     }
 
     /// Bytes from the first that is not acknowledged to the last that the peer takes.
     pub(super) fn window(&self) -> u64 {
-        let of = |s: &Stream| s.most.saturating_sub(s.base).min(s.span);
+        let of = |s: &Stream| s.max_data.saturating_sub(s.base).min(s.span);
         let live = self.streams.values().filter(|s| !s.reset);
         let one = live.map(of).max().unwrap_or(u64::MAX);
-        one.min(self.most - self.acked)
+        one.min(self.max_data - self.acked)
     }
 
     /// Fills a datagram of at most `room` bytes: frames, and what to send again should
     /// they be lost.
-    pub(super) fn fill(&mut self, mut room: usize, what: What) -> (Vec<Frame>, Vec<Piece>) {
+    pub(super) fn fill(
+        &mut self,
+        mut room: usize,
+        selection: Selection,
+    ) -> (Vec<Frame>, Vec<Piece>) {
         let (mut frames, mut pieces) = (Vec::new(), Vec::new());
-        while let Some((frame, piece, used)) = self.told.next(room) {
+        while let Some((frame, update, used)) = self.updates.next(room) {
             frames.push(frame);
-            pieces.push(piece);
+            pieces.push(Piece::Update(update));
             room -= used;
         }
-        let again = what == What::All;
-        while let Some(frame) = again
-            .then(|| self.lost(room))
+        let retransmits = selection == Selection::All;
+        while let Some(frame) = retransmits
+            .then(|| self.next_retransmission(room))
             .flatten()
             .or_else(|| self.messages.part(room))
             .or_else(|| self.fresh(room))
@@ -204,10 +200,10 @@ impl Outgoing {
         (frames, pieces)
     }
 
-    /// The next of what was lost, cut where it does not fit.
-    fn lost(&mut self, room: usize) -> Option<Frame> {
+    /// Returns the next retransmission, cut where it does not fit.
+    fn next_retransmission(&mut self, room: usize) -> Option<Frame> {
         loop {
-            let piece = *self.again.first()?;
+            let piece = *self.retransmit.first()?;
             let Piece::Stream {
                 channel,
                 offset,
@@ -215,26 +211,26 @@ impl Outgoing {
                 fin,
             } = piece
             else {
-                self.again.pop_first();
+                self.retransmit.pop_first();
                 continue;
             };
             let s = self.streams.get(&channel);
             let Some(s) = s.filter(|s| s.needs(&piece)) else {
-                self.forget(piece);
+                self.drop_retransmission(piece);
                 continue;
             };
             let begin = offset.max(s.base);
             let fits = room.checked_sub(stream_header(channel, begin, room))?;
             let left = usize::try_from(offset + u64::from(len) - begin).unwrap_or(0);
-            if left > fits && fits < LEAST {
+            if left > fits && fits < MIN_PIECE {
                 return None;
             }
             let n = left.min(fits);
             let data = s.copy(begin, n);
-            self.forget(piece);
+            self.drop_retransmission(piece);
             let whole = n == left;
             if !whole {
-                self.remember(Piece::Stream {
+                self.queue_retransmission(Piece::Stream {
                     channel,
                     offset: begin + n as u64,
                     len: (left - n) as u32,
@@ -252,16 +248,16 @@ impl Outgoing {
 
     /// Stream data that has not been sent yet.
     fn fresh(&mut self, room: usize) -> Option<Frame> {
-        let most = self.most - self.sent;
-        let has = |s: &Stream| s.fresh().min(most) > 0 || s.wants_fin();
+        let credit = self.max_data - self.sent;
+        let has = |s: &Stream| s.fresh().min(credit) > 0 || s.wants_fin();
         // Streams take turns: none waits for another to end.
         let others = self.streams.range((Excluded(self.turn), Unbounded));
         let mut all = others.chain(self.streams.range(..=self.turn));
         let channel = all.find(|(_, s)| has(s)).map(|(channel, _)| *channel)?;
         let s = self.streams.get_mut(&channel)?;
         let fits = room.checked_sub(stream_header(channel, s.next, room))?;
-        let left = usize::try_from(s.fresh().min(most)).unwrap_or(usize::MAX);
-        if left > fits && fits < LEAST {
+        let left = usize::try_from(s.fresh().min(credit)).unwrap_or(usize::MAX);
+        if left > fits && fits < MIN_PIECE {
             return None;
         }
         let n = left.min(fits);
@@ -311,7 +307,7 @@ impl Outgoing {
     }
 
     /// Notes that pieces have arrived.
-    pub(super) fn acked(&mut self, pieces: &[Piece]) {
+    pub(super) fn on_acked(&mut self, pieces: &[Piece]) {
         for piece in pieces {
             match *piece {
                 Piece::Stream {
@@ -319,10 +315,10 @@ impl Outgoing {
                     offset,
                     len,
                     fin,
-                } => self.acked_stream(channel, offset, len, fin),
-                Piece::Word(word) => {
-                    self.told.acked(word);
-                    if let Word::Reset(channel, ..) = word {
+                } => self.on_stream_acked(channel, offset, len, fin),
+                Piece::Update(update) => {
+                    self.updates.acked(update);
+                    if let Update::Reset(channel, ..) = update {
                         self.forget_stream(channel);
                     }
                 }
@@ -334,12 +330,12 @@ impl Outgoing {
     fn forget_stream(&mut self, channel: u64) {
         if self.streams.remove(&channel).is_some() {
             let streams = &self.streams;
-            self.over
+            self.closed
                 .insert(channel, |gap| streams.range(gap).next().is_some());
         }
     }
 
-    fn acked_stream(&mut self, channel: u64, offset: u64, len: u32, fin: bool) {
+    fn on_stream_acked(&mut self, channel: u64, offset: u64, len: u32, fin: bool) {
         let known = self.streams.get_mut(&channel);
         let Some(s) = known.filter(|s| !s.reset) else {
             return;
@@ -354,13 +350,13 @@ impl Outgoing {
     }
 
     /// Notes that pieces are lost: those that are still needed are retransmitted.
-    pub(super) fn lose(&mut self, pieces: Vec<Piece>) {
+    pub(super) fn on_lost(&mut self, pieces: Vec<Piece>) {
         for piece in pieces {
             match piece {
-                Piece::Word(word) => self.told.lost(word),
+                Piece::Update(update) => self.updates.lost(update),
                 Piece::Stream { .. } => {
                     if self.needs(&piece) {
-                        self.remember(piece);
+                        self.queue_retransmission(piece);
                     }
                 }
             }
@@ -373,23 +369,110 @@ impl Outgoing {
         let state = size_of::<Stream>() + 64;
         let of = |s: &Stream| state + (s.end - s.base) as usize + 64 * s.acked.len();
         let streams: usize = self.streams.values().map(of).sum();
-        let again = self.again.len() * (size_of::<Piece>() + 16) + 64 * self.stops.len();
-        streams + self.messages.cost() + again + self.told.cost() + self.over.cost()
+        let retransmit = self.retransmit.len() * (size_of::<Piece>() + 16) + 64 * self.stops.len();
+        streams + self.messages.cost() + retransmit + self.updates.cost() + self.closed.cost()
     }
 
-    fn remember(&mut self, piece: Piece) {
+    fn queue_retransmission(&mut self, piece: Piece) {
         if let Piece::Stream { len, .. } = piece
-            && self.again.insert(piece)
+            && self.retransmit.insert(piece)
         {
-            self.again_bytes += u64::from(len).max(1);
+            self.retransmit_bytes += u64::from(len).max(1);
         }
     }
 
-    fn forget(&mut self, piece: Piece) {
+    fn drop_retransmission(&mut self, piece: Piece) {
         if let Piece::Stream { len, .. } = piece
-            && self.again.remove(&piece)
+            && self.retransmit.remove(&piece)
         {
-            self.again_bytes -= u64::from(len).max(1);
+            self.retransmit_bytes -= u64::from(len).max(1);
         }
+    }
+
+    /// Resets a stream: what has not been sent, or was lost, is not sent any more.
+    pub(super) fn reset(&mut self, channel: u64, code: u64) {
+        let Some(s) = self.stream(channel, WINDOW).filter(|s| !s.reset) else {
+            return;
+        };
+        let base = s.base;
+        let size = s.reset();
+        // Nobody waits for the acknowledgement of what was under way.
+        self.acked += size - base;
+        self.updates.set(Update::Reset(channel, code, size));
+        self.drop_retransmissions(channel);
+    }
+
+    fn drop_retransmissions(&mut self, channel: u64) {
+        let of = |offset, len, fin| Piece::Stream {
+            channel,
+            offset,
+            len,
+            fin,
+        };
+        let all = of(0, 0, false)..=of(u64::MAX, u32::MAX, true);
+        let lost: Vec<Piece> = self.retransmit.range(all).copied().collect();
+        lost.into_iter()
+            .for_each(|piece| self.drop_retransmission(piece));
+    }
+
+    /// Takes the peer's stop: a stream that has not ended is reset with the same code.
+    pub(super) fn stop(&mut self, channel: u64, code: u64) -> Result<(), Violation> {
+        let reset = self.streams.get(&channel).is_some_and(|s| s.reset);
+        if reset || self.closed.contains(channel) {
+            return Ok(());
+        }
+        if !self.streams.contains_key(&channel) {
+            self.check_open()?;
+        }
+        self.reset(channel, code);
+        self.stops.insert(channel, code);
+        if self.stops.len() > MAX_STOPS {
+            self.stops.pop_first();
+        }
+        Ok(())
+    }
+
+    /// Streams that the peer has stopped, and its error codes, since this was asked last.
+    pub(super) fn take_stops(&mut self) -> BTreeMap<u64, u64> {
+        std::mem::take(&mut self.stops)
+    }
+
+    /// Whether the peer may open another channel.
+    pub(super) fn check_open(&self) -> Result<(), Violation> {
+        match self.streams.len() + self.updates.len() < MAX_UNACKNOWLEDGED {
+            true => Ok(()),
+            false => Err(Violation(
+                "leaves the ends of too many channels unacknowledged",
+            )),
+        }
+    }
+
+    /// Streams and updates that the peer has not acknowledged.
+    #[cfg(test)]
+    pub(super) fn unacknowledged(&self) -> (usize, usize) {
+        (self.streams.len(), self.updates.len())
+    }
+
+    /// Bytes of all streams: sent once, and acknowledged or given up.
+    #[cfg(test)]
+    pub(super) fn credit_used(&self) -> (u64, u64) {
+        (self.sent, self.acked)
+    }
+
+    /// Bytes that may be written to a stream now; none where it has ended.
+    pub(super) fn room(&self, channel: u64) -> Option<u64> {
+        if self.closed.contains(channel) {
+            return None;
+        }
+        match self.streams.get(&channel) {
+            Some(s) if !s.is_open() => None,
+            Some(s) => Some(STREAM_BUFFER.saturating_sub(s.end - s.base)),
+            None => Some(STREAM_BUFFER),
+        }
+    }
+
+    /// Bytes of a stream that have not been sent once.
+    pub(super) fn unsent(&self, channel: u64) -> u64 {
+        self.streams.get(&channel).map_or(0, |s| s.end - s.next)
     }
 }

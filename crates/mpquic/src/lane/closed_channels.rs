@@ -5,13 +5,14 @@ use std::ops::Range;
 use rangemap::RangeSet;
 
 /// More gaps than this between those that have ended are not remembered.
-const MOST_GAPS: usize = 1024;
+const MAX_GAPS: usize = 1024;
 
 /// Channels that have ended and are not used again.
 #[derive(Debug, Default)]
-pub(super) struct Over(RangeSet<u64>);
+pub(super) struct ClosedChannels(RangeSet<u64>);
 
-impl Over {
+impl ClosedChannels {
+    /// Returns whether a channel has ended.
     pub(super) fn contains(&self, channel: u64) -> bool {
         self.0.contains(&channel)
     }
@@ -21,7 +22,7 @@ impl Over {
     /// passed it long ago.
     pub(super) fn insert(&mut self, channel: u64, is_open: impl Fn(Range<u64>) -> bool) {
         self.0.insert(channel..channel + 1);
-        if self.0.len() <= MOST_GAPS {
+        if self.0.len() <= MAX_GAPS {
             return;
         }
         let (Some(first), Some(last)) = (self.0.first(), self.0.last()) else {
@@ -48,13 +49,13 @@ mod tests {
     #[test]
     fn it_is_bounded_and_forgets_none_that_is_in_use() {
         let open = [1, 77, 5001];
-        let mut over = Over::default();
+        let mut closed = ClosedChannels::default();
         for n in 0..100_000 {
-            over.insert(2 * n, |gap| open.iter().any(|o| gap.contains(o)));
+            closed.insert(2 * n, |gap| open.iter().any(|o| gap.contains(o)));
         }
-        assert!(over.0.len() <= MOST_GAPS);
-        assert!((0..100_000).all(|n| over.contains(2 * n)));
-        assert!(open.iter().all(|o| !over.contains(*o)));
-        assert!(over.contains(3) && !over.contains(199_997));
+        assert!(closed.0.len() <= MAX_GAPS);
+        assert!((0..100_000).all(|n| closed.contains(2 * n)));
+        assert!(open.iter().all(|o| !closed.contains(*o)));
+        assert!(closed.contains(3) && !closed.contains(199_997));
     }
 }

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::LEAST;
-use crate::lane::wire::{Frame, message_header};
+use super::piece::MIN_PIECE;
+use super::wire::{Frame, message_header};
 
 /// Bytes of messages that may wait to leave.
-const MOST: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 struct Message {
@@ -18,9 +18,9 @@ struct Message {
     sent: usize,
 }
 
-/// In the order in which they were taken.
+/// Messages that wait to leave, in the order in which they were taken.
 #[derive(Debug, Default)]
-pub(super) struct Messages {
+pub(super) struct OutgoingMessages {
     waiting: VecDeque<Message>,
     /// Bytes of the waiting messages that have not left.
     bytes: usize,
@@ -28,10 +28,10 @@ pub(super) struct Messages {
     next: u64,
 }
 
-impl Messages {
+impl OutgoingMessages {
     /// Takes a message; false if it is empty or there is no room for it now.
     pub(super) fn push(&mut self, data: Bytes, ordered: bool) -> bool {
-        if data.is_empty() || self.bytes + data.len() > MOST {
+        if data.is_empty() || self.bytes + data.len() > MAX_BYTES {
             return false;
         }
         self.bytes += data.len();
@@ -56,7 +56,7 @@ impl Messages {
         let (total, offset) = (m.data.len() as u32, m.sent as u32);
         let fits = room.checked_sub(message_header(m.number, total, offset, room))?;
         let left = m.data.len() - m.sent;
-        if left > fits && fits < LEAST {
+        if left > fits && fits < MIN_PIECE {
             return None;
         }
         let n = left.min(fits);

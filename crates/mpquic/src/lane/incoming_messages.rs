@@ -7,20 +7,20 @@ use bytes::Bytes;
 use rangemap::RangeSet;
 
 use super::assembly::Assembly;
-use super::incoming::Violation;
+use super::error::Violation;
 
 /// The largest message.
-pub(super) const MOST_MESSAGE: u32 = 64 << 10;
+pub(super) const MAX_MESSAGE: u32 = 64 << 10;
 /// Messages of which parts are missing, at most.
-const MOST_PARTIAL: usize = 4096;
+const MAX_PARTIAL: usize = 4096;
 /// Parts that a message may lie in, with gaps between them: ours are never so small.
-const MOST_PARTS: usize = 1024;
+const MAX_PARTS: usize = 1024;
 /// Maximum bytes of memory of all messages that are not taken: the oldest are given up.
-const MOST_COST: usize = 16 << 20;
+const MAX_COST: usize = 16 << 20;
 /// Maximum bytes of memory of a message beside its data.
 const MESSAGE_COST: usize = 512;
 /// Numbers of messages that are told apart; those before are past.
-const MOST_NUMBERS: u64 = 4 * MOST_PARTIAL as u64;
+const MAX_NUMBERS: u64 = 4 * MAX_PARTIAL as u64;
 /// How long a message waits for one before it that is missing.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -40,7 +40,7 @@ impl Partial {
 
 /// Messages that have arrived, whole or in part.
 #[derive(Debug, Default)]
-pub(super) struct Messages {
+pub(super) struct IncomingMessages {
     partial: BTreeMap<u64, Partial>,
     /// Numbers of messages that have been given, or given up.
     done: RangeSet<u64>,
@@ -55,7 +55,7 @@ fn cost(message: &Bytes) -> usize {
     MESSAGE_COST + message.len()
 }
 
-impl Messages {
+impl IncomingMessages {
     /// Takes a part of a message; `place` is its number, how long it is, and where the part
     /// begins.
     pub(super) fn take(
@@ -65,7 +65,7 @@ impl Messages {
         ordered: bool,
         now: Instant,
     ) -> Result<(), Violation> {
-        if total > MOST_MESSAGE {
+        if total > MAX_MESSAGE {
             return Err(Violation("sent a message larger than it may"));
         }
         if data.is_empty() {
@@ -94,7 +94,7 @@ impl Messages {
                 }
             }
             self.finish(number);
-        } else if message.parts.parts() > MOST_PARTS {
+        } else if message.parts.parts() > MAX_PARTS {
             return Err(Violation("sent a message in pieces that are too small"));
         } else {
             self.held += message.cost();
@@ -109,7 +109,7 @@ impl Messages {
     fn finish(&mut self, number: u64) {
         self.done.insert(number..number + 1);
         let last = self.done.last().map_or(0, |r| r.end);
-        self.pass(last.saturating_sub(MOST_NUMBERS));
+        self.pass(last.saturating_sub(MAX_NUMBERS));
     }
 
     /// Passes over the messages before `number`: what comes of them later is too late.
@@ -125,7 +125,7 @@ impl Messages {
 
     /// Gives up the oldest messages where there are too many.
     fn make_room(&mut self) {
-        while self.held > MOST_COST || self.partial.len() > MOST_PARTIAL {
+        while self.held > MAX_COST || self.partial.len() > MAX_PARTIAL {
             let freed = if let Some((old, parts)) = self.partial.pop_first() {
                 self.finish(old);
                 parts.cost()
@@ -157,7 +157,7 @@ impl Messages {
         }
     }
 
-    /// When [`Messages::release`] is wanted.
+    /// When [`IncomingMessages::release`] is wanted.
     pub(super) fn due(&self) -> Option<Instant> {
         let (since, _) = self.waiting.values().next()?;
         Some(*since + PATIENCE)

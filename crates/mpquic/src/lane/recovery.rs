@@ -1,12 +1,12 @@
-//! Datagrams under way on one path of the datagram lane: round-trip time, acknowledgement
-//! and loss of our own (RFC 9002, per path). The library's round-trip times mix two
+//! Loss detection of one path of the datagram lane (RFC 9002, per path): datagrams under way,
+//! round-trip time, acknowledgement and loss of our own. The library's round-trip times mix two
 //! paths, and of the loss of datagrams it tells nothing.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::fit::Fit;
-use super::outgoing::Piece;
+use super::mtu_discovery::MtuDiscovery;
+use super::piece::Piece;
 use super::wire::Ack;
 use crate::reordering::{Late, Limits, Reordering, Times};
 
@@ -19,14 +19,15 @@ const INITIAL_RTT: Duration = Duration::from_millis(100);
 
 /// Maximum delay of a busy end, beside the delay of acknowledgements.
 const SLACK: Duration = Duration::from_millis(20);
-/// Datagrams under way from which silence makes a path suspect the first time: with fewer, it may
-/// be that of one acknowledgement that was lost, and the path is suspected the second time.
-const MANY: usize = 4;
+/// Minimum datagrams under way with which silence makes a path suspect the first time: with
+/// fewer, it may be that of one acknowledgement that was lost, and the path is suspected the
+/// second time.
+const MIN_UNDER_WAY: usize = 4;
 /// Packets that are remembered after they were taken for lost.
-const MOST_LATE: usize = 4096;
+const MAX_LATE: usize = 4096;
 /// Packets under way, more than any path holds: who acknowledges to QUIC and not here is not
 /// waited for.
-const MOST_UNDER_WAY: usize = 1 << 16;
+const MAX_UNDER_WAY: usize = 1 << 16;
 
 /// A datagram that is under way.
 #[derive(Clone, Debug)]
@@ -43,9 +44,9 @@ pub(super) struct Outcome {
     pub(super) lost: Vec<Piece>,
 }
 
-/// One path.
+/// Loss detection of one path.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(super) struct Recovery {
     next: u64,
     packets: BTreeMap<u64, Packet>,
     /// Datagrams that were taken for lost, and may yet be acknowledged: without these, a
@@ -56,24 +57,24 @@ pub(super) struct Sent {
     rttvar: Duration,
     pub(super) min_rtt: Duration,
     latest: Duration,
-    /// When something was acknowledged last.
-    heard: Option<Instant>,
-    /// When QUIC heard of the path last. That keeps it from being suspected, and does not
-    /// bring back what was lost.
-    below: Option<Instant>,
-    /// When all was given up, though QUIC had heard of the path.
-    gave_up: Option<Instant>,
+    /// Time of the latest acknowledgement.
+    acked_at: Option<Instant>,
+    /// Time of the latest acknowledgement of QUIC itself. That keeps the path from being
+    /// suspected, and does not bring back what was lost.
+    quic_acked_at: Option<Instant>,
+    /// Time when all was given up, though QUIC had acknowledgements of the path.
+    gave_up_at: Option<Instant>,
     /// Timeouts since then, and when the first was.
     timeouts: u32,
-    suspect: Option<Instant>,
-    fit: Fit,
+    suspect_since: Option<Instant>,
+    mtu: MtuDiscovery,
     reordering: Reordering,
     /// The receiver's clock at arrival less ours at sending, microseconds modulo 2^32, of
     /// the latest datagram: of two paths, the difference is that of their one-way delays.
     pub(super) one_way: Option<u32>,
 }
 
-impl Default for Sent {
+impl Default for Recovery {
     fn default() -> Self {
         Self {
             next: 0,
@@ -84,19 +85,19 @@ impl Default for Sent {
             rttvar: Duration::ZERO,
             min_rtt: Duration::MAX,
             latest: Duration::ZERO,
-            heard: None,
-            below: None,
-            gave_up: None,
+            acked_at: None,
+            quic_acked_at: None,
+            gave_up_at: None,
             timeouts: 0,
-            suspect: None,
-            fit: Fit::default(),
+            suspect_since: None,
+            mtu: MtuDiscovery::default(),
             reordering: Reordering::default(),
             one_way: None,
         }
     }
 }
 
-impl Sent {
+impl Recovery {
     /// The number of the next datagram.
     pub(super) fn next(&self) -> u64 {
         self.next
@@ -105,10 +106,10 @@ impl Sent {
     /// The next datagram, of `len` bytes, leaves with these. Returns what is given up for it.
     pub(super) fn send(&mut self, now: Instant, len: usize, pieces: Vec<Piece>) -> Vec<Piece> {
         let at = now;
-        self.fit.sent(self.next, len, now);
+        self.mtu.sent(self.next, len, now);
         self.packets.insert(self.next, Packet { at, len, pieces });
         self.next += 1;
-        if self.packets.len() <= MOST_UNDER_WAY {
+        if self.packets.len() <= MAX_UNDER_WAY {
             return Vec::new();
         }
         let oldest = self.packets.pop_first();
@@ -117,12 +118,12 @@ impl Sent {
 
     /// Bytes of the longest datagram that it carries, where that is less than a full one.
     pub(super) fn found(&self) -> Option<usize> {
-        self.fit.found()
+        self.mtu.found()
     }
 
     /// The packet size of the path.
-    pub(super) fn fit(&self) -> &Fit {
-        &self.fit
+    pub(super) fn mtu(&self) -> &MtuDiscovery {
+        &self.mtu
     }
 
     /// Smoothed round-trip time and its deviation, once known.
@@ -130,26 +131,26 @@ impl Sent {
         self.srtt.map(|s| (s, self.rttvar))
     }
 
-    /// Since when nothing has come back for longer than it should have.
-    pub(super) fn suspect(&self) -> Option<Instant> {
-        self.suspect
+    /// Returns since when nothing has come back for longer than it should have.
+    pub(super) fn suspect_since(&self) -> Option<Instant> {
+        self.suspect_since
     }
 
-    /// Something has come back, below the lane.
-    pub(super) fn heard(&mut self, now: Instant) {
-        self.below = Some(now);
+    /// Notes an acknowledgement of QUIC itself.
+    pub(super) fn on_quic_ack(&mut self, now: Instant) {
+        self.quic_acked_at = Some(now);
     }
 
     /// Suspects the path for a reason outside of it. Returns what is given up for that.
-    pub(super) fn doubt(&mut self, now: Instant) -> Vec<Piece> {
-        self.suspect.get_or_insert(now);
+    pub(super) fn suspect(&mut self, now: Instant) -> Vec<Piece> {
+        self.suspect_since.get_or_insert(now);
         self.give_up()
     }
 
-    /// Something has come back after all.
-    pub(super) fn revive(&mut self, now: Instant) {
-        (self.timeouts, self.suspect, self.gave_up) = (0, None, None);
-        self.heard = Some(now);
+    /// Ends the suspicion: something has come back after all.
+    pub(super) fn clear_suspicion(&mut self, now: Instant) {
+        (self.timeouts, self.suspect_since, self.gave_up_at) = (0, None, None);
+        self.acked_at = Some(now);
     }
 
     /// Takes an acknowledgement; `clock` is our time now, microseconds modulo 2^32. None
@@ -185,7 +186,7 @@ impl Sent {
                     self.reordering.late(late, times, now);
                 }
                 newest = newest.max((n == largest).then_some(p.at));
-                self.fit.arrived(n, p.len);
+                self.mtu.arrived(n, p.len);
                 outcome.acked.extend(p.pieces);
             }
         }
@@ -197,10 +198,13 @@ impl Sent {
         }
         if self.largest_acked.is_none_or(|l| l < largest) {
             self.largest_acked = Some(largest);
-            self.heard = Some(now);
+            self.acked_at = Some(now);
             // Not by what had arrived before.
-            if self.suspect.is_none_or(|s| newest.is_some_and(|n| n >= s)) {
-                self.revive(now);
+            if self
+                .suspect_since
+                .is_none_or(|s| newest.is_some_and(|n| n >= s))
+            {
+                self.clear_suspicion(now);
             }
         }
         outcome.lost = self.find_lost(now);
@@ -229,7 +233,7 @@ impl Sent {
         Times {
             smoothed: self.srtt.unwrap_or(INITIAL_RTT),
             latest: self.latest,
-            least: self.min_rtt,
+            min_rtt: self.min_rtt,
         }
     }
 
@@ -256,7 +260,7 @@ impl Sent {
         let found: Vec<(u64, Packet)> = found.collect();
         found
             .iter()
-            .for_each(|(n, p)| self.fit.lost(*n, p.len, now));
+            .for_each(|(n, p)| self.mtu.lost(*n, p.len, now));
         if let Some((_, last)) = found.last() {
             self.reordering.lost(last.at, now);
         }
@@ -267,7 +271,7 @@ impl Sent {
     fn remember(&mut self, lost: Vec<(u64, Packet)>) -> Vec<Piece> {
         let again = lost.iter().flat_map(|(_, p)| p.pieces.clone()).collect();
         self.late.extend(lost);
-        while self.late.len() > MOST_LATE {
+        while self.late.len() > MAX_LATE {
             self.late.pop_first();
         }
         again
@@ -286,45 +290,51 @@ impl Sent {
     /// the probe timeout of RFC 9002 6.2.1, but from the oldest on, since a path that dies
     /// goes on to be sent on.
     fn silent_at(&self) -> Option<Instant> {
-        Some(self.waits_since().or(self.gave_up)? + self.patience())
+        Some(self.waits_since().or(self.gave_up_at)? + self.probe_timeout())
     }
 
     /// Since when what is under way has not been acknowledged in part.
     fn waits_since(&self) -> Option<Instant> {
         let (_, oldest) = self.packets.first_key_value()?;
-        Some(oldest.at.max(self.heard.unwrap_or(oldest.at)))
+        Some(oldest.at.max(self.acked_at.unwrap_or(oldest.at)))
     }
 
-    fn round(&self) -> Duration {
+    fn probe_rtt(&self) -> Duration {
         self.srtt.unwrap_or(INITIAL_RTT) + (4 * self.rttvar).max(GRANULARITY)
     }
 
-    fn patience(&self) -> Duration {
-        (self.round() + ACK_DELAY + SLACK) * (1 << self.timeouts.min(6))
+    fn probe_timeout(&self) -> Duration {
+        (self.probe_rtt() + ACK_DELAY + SLACK) * (1 << self.timeouts.min(6))
     }
 
     /// Whether nothing has come back for a round trip, which need not mean anything yet.
     pub(super) fn is_late(&self, now: Instant) -> bool {
-        self.timeouts > 0 || self.waits_since().is_some_and(|t| t + self.round() < now)
+        self.timeouts > 0
+            || self
+                .waits_since()
+                .is_some_and(|t| t + self.probe_rtt() < now)
     }
 
     /// Time has passed. What is under way when nothing comes back is given as lost, to be
     /// sent elsewhere; it may yet arrive, which does no harm.
-    /// `below` says whether QUIC waits for something there.
-    pub(super) fn tick(&mut self, now: Instant, below: impl FnOnce() -> bool) -> Vec<Piece> {
+    /// `quic_waits` says whether QUIC waits for something there.
+    pub(super) fn tick(&mut self, now: Instant, quic_waits: impl FnOnce() -> bool) -> Vec<Piece> {
         if self.silent_at().is_some_and(|t| t <= now) {
-            let quiet = self.below.is_none_or(|b| b + self.patience() <= now);
-            let waits = !self.packets.is_empty() || below();
+            let quiet = self
+                .quic_acked_at
+                .is_none_or(|b| b + self.probe_timeout() <= now);
+            let waits = !self.packets.is_empty() || quic_waits();
             self.timeouts += 1;
-            let silent = quiet && waits && (self.packets.len() >= MANY || self.timeouts > 1);
+            let silent =
+                quiet && waits && (self.packets.len() >= MIN_UNDER_WAY || self.timeouts > 1);
             if silent {
-                self.suspect.get_or_insert(now);
+                self.suspect_since.get_or_insert(now);
             }
             // Its window may stay full: then nothing more is under way here that could tell.
-            self.gave_up = (!silent && waits).then_some(now);
+            self.gave_up_at = (!silent && waits).then_some(now);
             if !quiet {
                 let all = self.packets.iter();
-                all.for_each(|(n, p)| self.fit.lost(*n, p.len, now));
+                all.for_each(|(n, p)| self.mtu.lost(*n, p.len, now));
             }
             return self.give_up();
         }

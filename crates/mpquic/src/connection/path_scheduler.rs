@@ -1,0 +1,233 @@
+//! Packet scheduler of a connection, and the paths as it is shown them.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::time::{Duration, Instant};
+
+use braid_core::Time;
+use braid_core::sched::{Decision, Flow, MOST_BURST, MOST_PATHS, PathView, Paths, Scheduler};
+use noq_proto::{Connection as Quic, PathStatus, Transmit};
+
+use super::access_set::AccessSet;
+use super::path_set::{Path, PathSet};
+use crate::congestion::{CongestionSet, Slot};
+use crate::lane::Lane;
+use crate::pacer::LONGEST_BURST;
+
+/// Maximum packets of a burst.
+pub(super) const BURST: NonZeroUsize = NonZeroUsize::new(MOST_BURST as usize).expect("not zero");
+
+/// Scheduler, and its view of the paths.
+pub(super) struct PathScheduler {
+    scheduler: Box<dyn Scheduler>,
+    /// Whether what blocks the receiver is reinjected
+    /// ([`Steering::reinject`](crate::Steering::reinject)).
+    reinjects: bool,
+    /// Views of the first paths, in their order; kept for their room.
+    views: Vec<PathView>,
+    /// Whether data waited when the scheduler was asked last.
+    has_data: bool,
+    /// When a path that has to wait may send.
+    paced_until: Option<Instant>,
+}
+
+impl PathScheduler {
+    pub(super) fn new(scheduler: Box<dyn Scheduler>, reinjects: bool) -> Self {
+        Self {
+            scheduler,
+            reinjects,
+            views: Vec::new(),
+            has_data: false,
+            paced_until: None,
+        }
+    }
+
+    /// Replaces the scheduler, from the next packet on.
+    pub(super) fn set(&mut self, scheduler: Box<dyn Scheduler>) {
+        self.scheduler = scheduler;
+    }
+
+    /// Sets whether what blocks the receiver is reinjected.
+    pub(super) fn set_reinjects(&mut self, reinjects: bool) {
+        self.reinjects = reinjects;
+    }
+
+    /// Returns whether something may be reinjected: not while data waits that a scheduler holds
+    /// back, as strict shares do.
+    pub(super) fn may_reinject(&self) -> bool {
+        self.reinjects && !self.has_data
+    }
+
+    /// Returns the paths as they were at the latest [`PathScheduler::update_views`].
+    pub(super) fn views(&self) -> &[PathView] {
+        &self.views
+    }
+
+    /// Returns whether data waited when the scheduler was asked last.
+    pub(super) fn has_data(&self) -> bool {
+        self.has_data
+    }
+
+    /// Notes whether data waits.
+    pub(super) fn set_has_data(&mut self, has_data: bool) {
+        self.has_data = has_data;
+    }
+
+    /// Returns when a path that has to wait may send.
+    pub(super) fn paced_until(&self) -> Option<Instant> {
+        self.paced_until
+    }
+
+    /// Handles the passing of time.
+    pub(super) fn on_timeout(&mut self, now: Instant) {
+        self.paced_until = self.paced_until.filter(|t| *t > now);
+    }
+
+    /// Shows the scheduler the paths as they are.
+    pub(super) fn update_views(
+        &mut self,
+        paths: &PathSet,
+        accesses: &AccessSet,
+        congestion: &CongestionSet,
+        (quic, lane): (&Quic, Option<&Lane>),
+        now: Instant,
+    ) {
+        let mut slots = congestion.lock();
+        self.paced_until = None;
+        self.views.clear();
+        for p in paths.iter().take(MOST_PATHS) {
+            let slot = &mut slots[p.slot];
+            slot.ease(now);
+            let mut view = view(p, slot);
+            if let Some(access) = p.access.map(|i| &accesses[i]) {
+                let beside = paths.iter().filter(|o| o.access == p.access);
+                let beside = beside.filter(|o| o.established).count().max(1);
+                view.weight = access.weight / beside as f64;
+                view.priority = access.priority;
+                view.backup = access.backup;
+                view.usable &= access.usable();
+            }
+            if let Some(lane) = lane.map(Lane::paths) {
+                (view.srtt, view.rttvar) = lane.rtt(p.number).unwrap_or((view.srtt, view.rttvar));
+                view.usable &= lane.suspect_since(p.number).is_none();
+            }
+            // To QUIC, it is a backup then, and no data leaves there.
+            view.backup |= quic.path_status(p.id) == Ok(PathStatus::Backup);
+            if accesses.is_socket_full(p.access) {
+                view.in_flight = view.window.max(1);
+            }
+            let wait = p.pacer.wait(now, slot).filter(|_| view.has_room());
+            if let Some(at) = wait {
+                view.in_flight = view.window.max(1);
+                self.paced_until = Some(self.paced_until.map_or(at, |t| t.min(at)));
+            }
+            slot.idle &= view.has_room();
+            self.views.push(view);
+        }
+        // Where nothing comes back on any path, all of them are tried.
+        if lane.is_some() && !self.views.iter().any(|v| v.usable) {
+            for (view, p) in self.views.iter_mut().zip(paths.iter()) {
+                view.usable = p.established;
+            }
+        }
+    }
+
+    /// Returns where data leaves next.
+    pub(super) fn decide(&mut self, time: Time, flow: &Flow) -> Decision {
+        self.scheduler.decide(time, flow, &self.views)
+    }
+
+    /// Returns where retransmissions leave next; `is_late` says of which paths, by their numbers,
+    /// nothing is to be relied on.
+    pub(super) fn decide_retransmit(
+        &mut self,
+        time: Time,
+        flow: &Flow,
+        is_late: impl Fn(u32) -> bool,
+    ) -> Decision {
+        let late = |i: &usize| is_late(self.views[*i].id);
+        let late: Paths = (0..self.views.len()).filter(late).collect();
+        self.scheduler.decide_lost(time, flow, &self.views, late)
+    }
+
+    /// Counts a burst that left on a path. Shares are of all that a link carries, while there
+    /// is data to share; acknowledgements of what the peer sends are nobody's share.
+    pub(super) fn count_sent(&mut self, number: u32, transmit: &Transmit) {
+        let packets = transmit
+            .size
+            .div_ceil(transmit.segment_size.unwrap_or(transmit.size).max(1));
+        let headers = match transmit.destination {
+            SocketAddr::V4(_) => 28,
+            SocketAddr::V6(_) => 48,
+        };
+        let bytes = (transmit.size + packets * headers) as u64;
+        let view = self.views.iter().position(|v| v.id == number);
+        if let Some(i) = view.filter(|_| self.has_data) {
+            self.scheduler.sent(&self.views, i, bytes);
+        }
+    }
+
+    /// Notes that nothing is sent now: paths that could have are not in full use.
+    pub(super) fn mark_idle(&self, paths: &PathSet, congestion: &CongestionSet) {
+        let mut slots = congestion.lock();
+        for (p, view) in paths.iter().zip(&self.views) {
+            slots[p.slot].idle = view.has_room();
+        }
+    }
+
+    /// Returns the number of the slowest path with anything under way, if another has room.
+    pub(super) fn slowest_beside_room(&self) -> Option<u32> {
+        let busy = |v: &&PathView| v.usable && v.in_flight > 0;
+        let slowest = self.views.iter().filter(busy).max_by_key(|v| v.srtt);
+        let room = |v: &PathView| v.usable && v.has_room();
+        let number = slowest.map(|v| v.id)?;
+        let beside = self.views.iter().any(|v| v.id != number && room(v));
+        beside.then_some(number)
+    }
+
+    /// Returns the numbers of the paths that acknowledgements may leave on, the fastest first.
+    pub(super) fn ack_paths(&self, paths: &PathSet, congestion: &CongestionSet) -> Vec<u32> {
+        // The lane of who only acknowledges measures little. QUIC sees the queue that
+        // acknowledgements make, which no window holds back.
+        let slots = congestion.lock();
+        let seen = self
+            .views
+            .iter()
+            .zip(paths.iter())
+            .filter(|(v, _)| v.usable);
+        let time = |(v, p): (_, &Path)| (v, slots[p.slot].srtt);
+        let mut all: Vec<(&PathView, Duration)> = seen.map(time).collect();
+        all.sort_by_key(|(v, below)| (v.backup, v.srtt.is_zero(), v.srtt.max(*below)));
+        // On a backup nothing leaves as long as there is another.
+        let others = all.iter().filter(|(v, _)| !v.backup).count();
+        all.truncate(others.max(1));
+        all.into_iter().map(|(v, _)| v.id).collect()
+    }
+}
+
+/// How many packets leave on a path at once, at least one: what is sent next on it may be
+/// what the receiver waits for, and waits behind them.
+pub(super) fn burst(view: &PathView, most: u64) -> u64 {
+    let long = match view.rate() {
+        0.0 => u64::MAX,
+        rate => (rate * LONGEST_BURST.as_secs_f64()) as u64,
+    };
+    let bytes = most.min(view.room()).min(long).min(view.burst());
+    (bytes / view.segment).max(1)
+}
+
+fn view(p: &Path, slot: &Slot) -> PathView {
+    PathView {
+        id: p.number,
+        usable: p.established && slot.alive,
+        backup: false,
+        priority: 0,
+        weight: 1.0,
+        window: slot.window,
+        in_flight: slot.in_flight,
+        segment: slot.mtu.max(1),
+        srtt: slot.srtt,
+        rttvar: slot.rttvar,
+        lost: slot.lost,
+    }
+}
