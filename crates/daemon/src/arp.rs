@@ -20,7 +20,7 @@ use rtnetlink::packet_route::neighbour::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::kept_file::KeptFile;
+use crate::takeover::state_file::KeptFile;
 
 /// A setting of an interface below `/proc/sys/net/ipv4/conf`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,8 +180,8 @@ impl Arp {
             // The interface has just gone.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => false,
             Err(e) => {
-                eprintln!(
-                    "braid: set {} to {value}: {e}: where two interfaces are in one LAN, all may \
+                tracing::warn!(
+                    "set {} to {value}: {e}: where two interfaces are in one LAN, all may \
                      arrive on one of them",
                     path.display()
                 );

@@ -1,0 +1,153 @@
+//! The device's session, which is made again whenever it is lost.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use braid_mpquic::forward::Forward;
+use braid_mpquic::{Device, Error, Keeper, tls};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::Mpquic;
+use super::keys;
+use crate::DaemonError;
+use crate::engine::Result;
+use crate::state::lock;
+
+/// Before what sessions are made with is made again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Listens on the ports that are forwarded, and begins to connect.
+pub(super) async fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>> {
+    let quic = &state.quic;
+    let identity = keys::identity(&quic.identity)?;
+    state.tell(format!("this device's key is {}", identity.pin()));
+    let nobody = || DaemonError::Config("[mpquic] pins: the proxy's key is missing".to_owned());
+    let trust = keys::trust(quic)?.ok_or_else(nobody)?;
+    let tls = tls::client(&trust, Some(&identity), tls::alpn(quic.lane))
+        .map_err(|e| DaemonError::Config(format!("[mpquic]: {e}")))?;
+    for f in &quic.forward {
+        let forward = Forward::listen(f.listen, f.to).await.map_err(|e| {
+            DaemonError::Failed(format!(
+                "listen at TCP {} to forward it ([mpquic] forward): {e}",
+                f.listen
+            ))
+        })?;
+        let told = |what| tracing::warn!("{what}");
+        tokio::spawn(forward.serve(state.current.subscribe(), told));
+    }
+    for a in lock(&state.accesses).iter() {
+        if let Some(interface) = &a.interface
+            && interface.is_name()
+            && is_missing(interface.as_str())
+        {
+            tracing::warn!(
+                "access {}: there is no interface {interface} yet; used once it is there \
+                 (ip link lists those that there are)",
+                a.name
+            );
+        }
+    }
+    Ok(keep(Arc::clone(state), tls).boxed())
+}
+
+/// Whether there is no such interface in this network namespace.
+pub(super) fn is_missing(interface: &str) -> bool {
+    nix::net::if_::if_nametoindex(interface).is_err()
+}
+
+fn without_digits(text: &str) -> String {
+    text.replace(|c: char| c.is_ascii_digit(), "")
+}
+
+/// Makes one session after the other. What there is to make them with is made again should it
+/// fail, as where the interfaces cannot be followed.
+async fn keep(state: Arc<Mpquic>, tls: braid_mpquic::ClientConfig) {
+    let mut trouble = Trouble::default();
+    loop {
+        let Some(at) = lock(&state.proxies).first().copied() else {
+            state.reached.notified().await;
+            continue;
+        };
+        let remote = SocketAddr::new(at, state.quic.port);
+        let name = state.quic.name.clone();
+        let accesses = lock(&state.steered).accesses.clone();
+        let options = state.options();
+        let e = match Device::keep(remote, &name, tls.clone(), options, accesses).await {
+            Ok(keeper) => follow(&state, &keeper, at, &mut trouble).await,
+            Err(e) => Some(e),
+        };
+        *lock(&state.device) = None;
+        if let Some(e) = e {
+            trouble.tell(&state, &e);
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Takes sessions until there can be none, and returns why; or until the proxy is no longer `at`
+/// this address.
+async fn follow(
+    state: &Mpquic,
+    keeper: &Keeper,
+    at: IpAddr,
+    trouble: &mut Trouble,
+) -> Option<Error> {
+    for name in lock(&state.steered).disabled.clone() {
+        let _ = keeper.device().enable(&name, false);
+    }
+    *lock(&state.device) = Some(keeper.device().clone());
+    loop {
+        let session = tokio::select! {
+            session = keeper.session() => session,
+            () = state.reached.notified() => match lock(&state.proxies).first() {
+                Some(now) if *now == at => continue,
+                _ => return None,
+            },
+        };
+        match session {
+            Ok(session) => {
+                trouble.is_over(state);
+                state.current.send_replace(Some(session.clone()));
+                let token = state.number(&session);
+                let why = state.follow(token, &session).await;
+                state.current.send_replace(None);
+                tracing::warn!("{why}; connecting again");
+                *lock(&state.trouble) = Some(why);
+            }
+            Err(e @ Error::Io { .. }) => return Some(e),
+            Err(e) => {
+                trouble.tell(state, &e);
+                // Its name may lead elsewhere by now.
+                state.shared.names.changed.notify_one();
+            }
+        }
+    }
+}
+
+/// Why there is no session. Once is enough for what stays as it is, but for the time that
+/// some tell.
+#[derive(Default)]
+struct Trouble(Option<String>);
+
+impl Trouble {
+    fn tell(&mut self, state: &Mpquic, e: &Error) {
+        if matches!(e, Error::NoAnswer { .. }) {
+            // Told as lost contact, sooner.
+            *lock(&state.trouble) = None;
+            return;
+        }
+        let text = e.to_string();
+        if self.0.as_deref() != Some(&without_digits(&text)) {
+            tracing::warn!("{text}; trying again");
+            self.0 = Some(without_digits(&text));
+        }
+        *lock(&state.trouble) = Some(text);
+    }
+
+    fn is_over(&mut self, state: &Mpquic) {
+        self.0 = None;
+        *lock(&state.trouble) = None;
+    }
+}
