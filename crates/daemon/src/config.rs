@@ -1,6 +1,7 @@
 //! Configuration of a daemon, as its parts go by it. The file's form stands in
 //! [`braid_api::config`].
 
+pub(super) mod machine;
 pub(super) mod quic;
 #[cfg(test)]
 mod tests;
@@ -8,12 +9,15 @@ mod tests;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
+use braid_access::settings::{AccessSpec, Mesh, Settings};
 use braid_api::config::{self as file, DeviceAccess, Format, ProxyAccess};
-use braid_api::diagnostic::Problem;
+use braid_api::diagnostic::{Problem, nearest};
 use braid_api::{Engine, Expected, Role, SchedulerChange};
+use braid_core::sched::WrrMode;
 use braid_core::{AccessKind, Pattern};
+use braid_mpquic::{Lane, Steering as Scheduling};
 use braid_mptcp::buffers::{self, Sizes};
-use braid_mptcp::manage::plan::{AccessSpec, Mesh, Settings};
+use braid_mptcp::offer;
 use ipnet::IpNet;
 
 use super::DaemonError;
@@ -21,24 +25,34 @@ use super::DaemonError;
 /// A daemon's configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The engine.
-    pub engine: Engine,
+    /// Engines that serve at the same time, the first one by default.
+    pub engines: Vec<Engine>,
     /// The proxy's service addresses, at most one of each family: where probes
-    /// are sent to and answered at.
+    /// are sent to and answered at. Those of names are added once they are known.
     pub proxy: Vec<IpAddr>,
+    /// The proxy as configured, by address or name.
+    pub hosts: Vec<file::Host>,
     /// Addresses that a proxy tells devices of.
     pub announce: Vec<IpAddr>,
     /// How the path manager goes about.
     pub manager: Manager,
+    /// Have what is not bonded follow the accesses that work.
+    pub steers_unbonded: bool,
     /// How accesses are probed.
     pub probe: file::Probe,
+    /// Whether accesses are registered at the proxy, and the device's name there.
+    pub registration: file::Registration,
     /// Where metrics are served beside the control socket.
     pub metrics: Option<SocketAddr>,
+    /// Group whose members may read over the control socket.
+    pub group: Option<String>,
     /// How much sockets may hold.
     pub buffers: Buffers,
     /// How this end shares its sending among the accesses; the kernel's way if
     /// absent.
     pub scheduler: Option<SchedulerChange>,
+    /// Policy of the weights, and its journal.
+    pub control: file::Control,
     /// Congestion control of connections that begin afterwards; the namespace's if absent.
     pub cc: Option<String>,
     /// Have weights by eBPF outlive a daemon that is killed.
@@ -97,8 +111,13 @@ pub struct Access {
     pub priority: Option<u16>,
     /// Its share of the traffic, above 0, where the scheduler knows weights.
     pub weight: Option<f64>,
-    /// Rates that it is expected to carry. Set at the device, for Multipath QUIC.
+    /// Rates that it is expected to carry. Set at the device.
     pub expected: Expected,
+    /// Estimator of what it carries, for policies.
+    pub estimator: file::Estimator,
+    /// Addresses under which its device has registered it, the newest last; none in an access of
+    /// the file. At the proxy.
+    pub registered: Option<Vec<IpAddr>>,
 }
 
 impl From<(String, DeviceAccess)> for Access {
@@ -113,6 +132,8 @@ impl From<(String, DeviceAccess)> for Access {
             priority: a.priority,
             weight: a.weight,
             expected: a.expected,
+            estimator: a.estimator,
+            registered: None,
         }
     }
 }
@@ -129,6 +150,8 @@ impl From<(String, ProxyAccess)> for Access {
             priority: None,
             weight: a.weight,
             expected: Expected::default(),
+            estimator: a.estimator,
+            registered: None,
         }
     }
 }
@@ -170,11 +193,15 @@ fn take_over<A: file::Access>(c: file::Config<A>) -> Result<Config, Problem>
 where
     Access: From<(String, A)>,
 {
-    let quic = match c.engine {
-        Engine::Mpquic => Some(quic::take_over(c.mpquic.unwrap_or_default(), A::ROLE)?),
-        Engine::Tcp | Engine::Mptcp => None,
+    let engines = c.engines();
+    let quic = match engines.contains(&Engine::Mpquic) {
+        true => Some(quic::take_over(c.mpquic.unwrap_or_default(), A::ROLE)?),
+        false => None,
     };
     if let (Some(quic), Some(scheduler)) = (&quic, &c.scheduler) {
+        if engines.contains(&Engine::Mptcp) {
+            common_scheduler(scheduler.name.as_deref(), quic.lane)?;
+        }
         let before = quic::default_steering(quic.reinject);
         quic::steering(&scheduler.change(), &before, quic.lane)
             .map_err(|what| Problem::at_key(&["scheduler", "name"], what))?;
@@ -182,19 +209,76 @@ where
     let scheduler = c.scheduler.as_ref();
     let schedules = scheduler.filter(|s| s.schedules());
     Ok(Config {
-        engine: c.engine,
-        proxy: c.proxy,
+        engines,
+        proxy: c.proxy.iter().filter_map(file::Host::address).collect(),
+        hosts: c.proxy,
         announce: c.announce,
         manager: c.manager.into(),
+        steers_unbonded: c.routes.manage,
+        registration: c.registration,
         metrics: c.metrics.listen,
+        group: c.control_socket.group,
         probe: c.probe,
         buffers: c.buffers.into(),
         pin: scheduler.and_then(|s| s.pin).unwrap_or(true),
-        scheduler: schedules.map(file::Scheduler::change),
+        scheduler: weighted(schedules.map(file::Scheduler::change), &c.control),
+        control: c.control,
         cc: scheduler.and_then(|s| s.cc.clone()),
         quic,
         accesses: c.access.into_iter().map(Access::from).collect(),
     })
+}
+
+/// Checks that both engines have the scheduler of this name. Whether this machine has it for
+/// Multipath TCP is found out when it is set.
+fn common_scheduler(name: Option<&str>, lane: Lane) -> Result<(), Problem> {
+    let Some(name) = name else {
+        return Ok(());
+    };
+    let of_mpquic = |name: &str| {
+        let scheduling = Scheduling {
+            scheduler: name.to_owned(),
+            ..quic::default_steering(false)
+        };
+        scheduling.make(lane).is_ok()
+    };
+    let lacks = match (offer::schedulers().any(|n| n == name), of_mpquic(name)) {
+        (true, true) => return Ok(()),
+        (false, true) => "Multipath TCP has no",
+        (true, false) => "Multipath QUIC has no",
+        (false, false) => "neither engine has a",
+    };
+    let both: Vec<_> = offer::schedulers().filter(|n| of_mpquic(n)).collect();
+    let mut what = format!(
+        "{lacks} packet scheduler \"{name}\", and with two engines both must have it: there are {}",
+        both.join(", ")
+    );
+    if let Some(near) = nearest(name, both) {
+        what += &format!("; did you mean \"{near}\"?");
+    }
+    Err(Problem::at_key(&["scheduler", "name"], what))
+}
+
+/// Adds what a policy's weights need to a scheduler that was configured, or to none: weighted
+/// round robin, which fills every access by itself.
+fn weighted(
+    configured: Option<SchedulerChange>,
+    control: &file::Control,
+) -> Option<SchedulerChange> {
+    if !control.policy.decides() {
+        return configured;
+    }
+    let mut change = configured.unwrap_or_default();
+    change.name.get_or_insert_with(|| file::WEIGHTED.to_owned());
+    change.wrr_mode.get_or_insert(WrrMode::WorkConserving);
+    Some(change)
+}
+
+/// Returns the access of an address: of networks that contain it, the longest prefix counts.
+pub(super) fn access_at(networks: &[(IpNet, String)], address: IpAddr) -> Option<&str> {
+    let containing = networks.iter().filter(|(net, _)| net.contains(&address));
+    let longest = containing.max_by_key(|(net, _)| net.prefix_len());
+    longest.map(|(_, name)| name.as_str())
 }
 
 impl Config {
@@ -203,10 +287,53 @@ impl Config {
     /// # Errors
     /// The file cannot be read; or it is wrong, with file, line and column.
     pub fn load(path: &Path, role: Role) -> Result<Self, DaemonError> {
+        Self::load_with_text(path, role).map(|(config, _)| config)
+    }
+
+    /// Reads a file as [`Config::load`] does, and returns its text too, for places in it.
+    pub(super) fn load_with_text(path: &Path, role: Role) -> Result<(Self, String), DaemonError> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| DaemonError::Config(format!("{}: cannot be read: {e}", path.display())))?;
-        parse(&text, Format::of(path), role)
-            .map_err(|p| DaemonError::Config(p.in_file(path.to_owned(), &text).to_string()))
+        let config = parse(&text, Format::of(path), role)
+            .map_err(|p| DaemonError::Config(p.in_file(path.to_owned(), &text).to_string()))?;
+        Ok((config, text))
+    }
+
+    /// Returns the engine that sets the rules by which what is not bonded follows the accesses
+    /// that work; `None` for a daemon that has no part in it.
+    pub(super) fn steerer(&self, role: Role) -> Option<Engine> {
+        let has = |engine| self.engines.contains(&engine);
+        match role {
+            Role::Proxy => None,
+            // With `recover = false` it sets up once, and nobody sets anything after that.
+            Role::Device if has(Engine::Mptcp) => self.manager.recover.then_some(Engine::Mptcp),
+            Role::Device => has(Engine::Mpquic).then_some(Engine::Mpquic),
+        }
+    }
+
+    /// Returns whether what is not bonded follows the accesses that work; `None` for a daemon that
+    /// has no part in it.
+    pub(super) fn steers(&self, role: Role) -> Option<bool> {
+        self.steerer(role).map(|_| self.steers_unbonded)
+    }
+
+    /// Returns the networks that the file names, with their accesses, at the proxy.
+    pub(super) fn networks(accesses: &[Access]) -> Vec<(IpNet, String)> {
+        let named = accesses.iter().filter(|a| a.registered.is_none());
+        named
+            .filter_map(|a| Some((a.address?, a.name.clone())))
+            .collect()
+    }
+
+    /// Returns the addresses of devices with their accesses, at the proxy.
+    pub(super) fn peers(accesses: &[Access]) -> Vec<(IpNet, String)> {
+        let of = |a: &Access| {
+            let configured = a.address.filter(|_| a.registered.is_none());
+            let registered = a.registered.iter().flatten().copied().map(IpNet::from);
+            let all = configured.into_iter().chain(registered);
+            all.map(|net| (net, a.name.clone())).collect::<Vec<_>>()
+        };
+        accesses.iter().flat_map(of).collect()
     }
 
     /// Returns the settings that the path manager goes by.
@@ -229,6 +356,7 @@ impl Config {
             mesh: self.manager.mesh,
             max_addresses: self.manager.max_addresses_per_interface,
             proxy: self.proxy.clone(),
+            steers_unbonded: self.steers_unbonded,
         }
     }
 }

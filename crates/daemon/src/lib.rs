@@ -5,40 +5,29 @@
 //! With `[manager] recover = false` it sets up once and only reports: this is
 //! what the *stock* path manager does.
 
-mod announce;
-mod answerer;
+mod accesses;
 mod arp;
-mod before;
-mod checker;
+mod blocking;
 mod config;
-mod connection;
-mod dial;
-mod endpoints;
+mod contact;
+mod control;
+mod daemon;
+mod ebpf;
 mod engine;
-mod events;
-mod keep;
-mod kept_file;
+mod http;
 mod kernel;
-mod kernel_api;
-mod knocker;
 mod log;
-mod manager;
 mod meter;
-mod metrics;
-mod prober;
-mod quic;
-mod reload;
-mod requests;
-mod route_mtu;
-mod routes;
-mod samples;
-mod serve;
-mod slow;
+mod mptcp_check;
+mod names;
+mod places;
+mod registration;
+mod responder;
+mod run;
+mod scheduling;
+mod shared;
 mod state;
-mod status;
-mod stock;
-mod watch;
-mod weights;
+mod takeover;
 
 pub use config::{Access, Config};
 
@@ -47,15 +36,10 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use braid_api::{Engine as Kind, Role};
-use braid_link::RouteEvents;
-use braid_mptcp::diag::ClosedSockets;
-use braid_mptcp::events::AsyncEvents;
+use braid_api::Role;
+use braid_api::diagnostic::Problem;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::JoinSet;
-
-use state::State;
 
 /// Why a daemon could not start, or refuses a request.
 #[derive(Debug, Error)]
@@ -93,14 +77,16 @@ impl From<braid_mptcp::Error> for DaemonError {
     fn from(e: braid_mptcp::Error) -> Self {
         if e.is_lacking() {
             Self::Lacking(e.to_string())
+        } else if e.is_misnamed() {
+            Self::Config(e.to_string())
         } else {
             Self::Failed(e.to_string())
         }
     }
 }
 
-impl From<braid_link::Error> for DaemonError {
-    fn from(e: braid_link::Error) -> Self {
+impl From<braid_access::Error> for DaemonError {
+    fn from(e: braid_access::Error) -> Self {
         Self::Failed(e.to_string())
     }
 }
@@ -112,22 +98,47 @@ impl From<braid_link::Error> for DaemonError {
 /// See [`DaemonError`].
 pub fn key(role: Role) -> Result<String, DaemonError> {
     let files = config::quic::Files::of(role);
-    Ok(quic::identity(&files)?.pin().to_string())
+    Ok(engine::identity(&files)?.pin().to_string())
 }
 
-/// Reads a configuration as a daemon of this role does, and says what it is about. It
-/// changes nothing.
+/// Configuration that is right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// Sentence that says so, and what the configuration is about.
+    pub summary: String,
+    /// Obstacles as the machine is now, each with file, line and column.
+    pub warnings: Vec<String>,
+}
+
+/// Reads a configuration as a daemon of this role does, and says what it is about and what of
+/// it cannot work on this machine. It changes nothing.
 ///
 /// # Errors
-/// The file cannot be read, or is wrong: [`DaemonError::Config`].
-pub fn check(role: Role, config: &Path) -> Result<String, DaemonError> {
-    let read = config::Config::load(config, role)?;
+/// The file cannot be read, or is wrong: [`DaemonError::Config`], every fault a line.
+pub fn check(role: Role, config: &Path) -> Result<Checked, DaemonError> {
+    let (read, text) = config::Config::load_with_text(config, role)?;
+    let found = config::machine::judge(&read, role, &config::machine::Machine::look());
+    let told = |all: Vec<Problem>| -> Vec<String> {
+        let one = |p: Problem| p.in_file(config.to_owned(), &text).to_string();
+        all.into_iter().map(one).collect()
+    };
+    if !found.errors.is_empty() {
+        return Err(DaemonError::Config(told(found.errors).join("\n")));
+    }
     let names: Vec<_> = read.accesses.iter().map(|a| a.name.as_str()).collect();
     let accesses = match names.is_empty() {
         true => "no access is named".to_owned(),
         false => format!("accesses {}", names.join(", ")),
     };
-    Ok(format!("{} is right: {accesses}", config.display()))
+    let unbonded = match read.steers(role) {
+        None => "",
+        Some(true) => "; what is not bonded leaves by those that work",
+        Some(false) => "; what is not bonded leaves as the system's routes say",
+    };
+    Ok(Checked {
+        summary: format!("{} is right: {accesses}{unbonded}", config.display()),
+        warnings: told(found.warnings),
+    })
 }
 
 /// Runs a daemon until SIGTERM (returns `false`) or SIGINT (`true`). Prints
@@ -170,82 +181,5 @@ pub fn run_until(
         .enable_all()
         .build()
         .map_err(|e| DaemonError::Failed(format!("start the runtime: {e}")))?;
-    match read.engine {
-        Kind::Mpquic => runtime.block_on(quic::serve_until(role, config, read, control, stop)),
-        _ => runtime.block_on(serve_until(role, config, read, control, stop)),
-    }
-}
-
-async fn serve_until(
-    role: Role,
-    file: &Path,
-    config: Config,
-    control: &Path,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> Result<(), DaemonError> {
-    let listener = serve::listen(control)?;
-    let _remove = RemoveOnDrop(control);
-    // Before anything is read, so that no change falls between.
-    let changes = RouteEvents::open()?;
-    let kernel_events = match config.engine {
-        Kind::Mptcp => Some(AsyncEvents::open()?),
-        Kind::Tcp | Kind::Mpquic => None,
-    };
-    let engine = engine::Engine::set_up(&config, role, before::Before::beside(control))?;
-    let (mut manager, heard) = manager::Manager::new(role, file, config, control)?;
-    manager.watched_by(changes.hosts());
-    let state = Arc::new(State::new(role, manager, engine)?);
-    let done = watched(&state, listener, changes, kernel_events, heard, stop).await;
-    let back = state.manager.lock().await.take_back().await;
-    done.and(back)
-    // The runtime drops what still runs, and with the last of it the engine.
-}
-
-/// Sets up, serves and follows until `stop`.
-async fn watched(
-    state: &Arc<State>,
-    listener: tokio::net::UnixListener,
-    changes: RouteEvents,
-    kernel_events: Option<AsyncEvents>,
-    heard: manager::Heard,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> Result<(), DaemonError> {
-    state.begin().await?;
-    let manages = kernel_events.is_some();
-    let mut all = JoinSet::new();
-    let metrics = state.manager.lock().await.config().metrics;
-    if let Some(at) = metrics {
-        all.spawn(metrics::serve(
-            metrics::listen(at).await?,
-            Arc::clone(state),
-        ));
-    }
-    if let Some(events) = kernel_events {
-        all.spawn(watch::mptcp(events, Arc::clone(state)));
-    }
-    if manages {
-        all.spawn(slow::watch(Arc::clone(state)));
-        all.spawn(announce::watch(Arc::clone(state)));
-    }
-    all.spawn(meter::watch(ClosedSockets::open()?, Arc::clone(state)));
-    all.spawn(watch::links(changes, Arc::clone(state)));
-    all.spawn(watch::health(heard, Arc::clone(state)));
-    all.spawn(watch::reload(watch::hangups()?, Arc::clone(state)));
-    let served = axum::serve(listener, serve::routes(Arc::clone(state)));
-    tokio::select! {
-        r = async { served.await } => {
-            r.map_err(|e| DaemonError::Failed(format!("serve the control socket: {e}")))
-        }
-        e = watch::end_of(&mut all) => Err(e),
-        () = stop => Ok(()),
-    }
-}
-
-/// The control socket's file, removed when the daemon ends.
-struct RemoveOnDrop<'a>(&'a Path);
-
-impl Drop for RemoveOnDrop<'_> {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(self.0);
-    }
+    runtime.block_on(run::serve_until(role, config, read, control, stop))
 }

@@ -10,7 +10,7 @@ const KEPT: usize = 4096;
 
 /// The recent events.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(crate) struct Log {
     events: VecDeque<Event>,
     /// The number of the newest, lost ones included.
     last: u64,
@@ -19,7 +19,7 @@ pub(super) struct Log {
 impl Log {
     /// Adds one that happened now, and logs it: what an operator follows as information, the
     /// rest for whoever looks for a fault.
-    pub(super) fn add(&mut self, t_ns: u64, access: Option<String>, what: EventKind) {
+    pub(crate) fn add(&mut self, t_ns: u64, access: Option<String>, what: EventKind) {
         self.last += 1;
         tell(access.as_deref(), &what);
         if self.events.len() == KEPT {
@@ -36,12 +36,12 @@ impl Log {
 
     /// Notes that the kernel lost some, how many it does not say: a number is
     /// left out.
-    pub(super) fn lost(&mut self) {
+    pub(crate) fn lost(&mut self) {
         self.last += 1;
     }
 
     /// Returns the events after number `after`.
-    pub(super) fn after(&self, after: u64) -> Events {
+    pub(crate) fn after(&self, after: u64) -> Events {
         let events: Vec<_> = self
             .events
             .iter()

@@ -4,14 +4,7 @@
 //! second, however many ask.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
-
-use braid_mpquic::PathInfo;
-use braid_mptcp::diag::{Closed, ClosedSockets, TcpSocket};
-
-use super::DaemonError;
-use super::state::{State, lock, now};
 
 /// Time between two readings of what flows.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
@@ -59,11 +52,20 @@ impl Bytes {
     }
 }
 
+/// Name of a flow for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    /// Socket of the kernel: its cookie.
+    Socket(u64),
+    /// Numbers of a session and its path.
+    Path(u32, u32),
+}
+
 /// A flow (a subflow, a plain TCP connection, a path) at one time.
 #[derive(Clone, Debug)]
-pub(crate) struct Flow<K> {
-    /// Its name for ever.
-    pub(crate) key: K,
+pub(crate) struct Flow {
+    /// Its name.
+    pub(crate) key: Key,
     /// Its access, where it has one.
     pub(crate) access: Option<String>,
     /// Its counters.
@@ -78,30 +80,19 @@ struct Seen {
 }
 
 /// Counters per access, from those of flows that come and go.
-#[derive(Debug)]
-pub(crate) struct Meter<K> {
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
     /// Whether what had flowed before has been left out.
     begun: bool,
-    flows: BTreeMap<K, Seen>,
+    flows: BTreeMap<Key, Seen>,
     accesses: BTreeMap<String, Bytes>,
     readings: VecDeque<(u64, BTreeMap<String, Bytes>)>,
 }
 
-impl<K> Default for Meter<K> {
-    fn default() -> Self {
-        Self {
-            begun: false,
-            flows: BTreeMap::new(),
-            accesses: BTreeMap::new(),
-            readings: VecDeque::new(),
-        }
-    }
-}
-
-impl<K: Ord + Clone> Meter<K> {
+impl Meter {
     /// Takes the counters of all flows that there are. What they had carried before the first
     /// reading does not count.
-    pub(crate) fn read(&mut self, t_ns: u64, flows: impl IntoIterator<Item = Flow<K>>) {
+    pub(crate) fn read(&mut self, t_ns: u64, flows: impl IntoIterator<Item = Flow>) {
         for flow in flows {
             match self.begun {
                 true => self.count(t_ns, flow),
@@ -122,15 +113,15 @@ impl<K: Ord + Clone> Meter<K> {
     }
 
     /// Takes the last counters of a flow that has ended.
-    pub(crate) fn end(&mut self, t_ns: u64, flow: Flow<K>) {
+    pub(crate) fn end(&mut self, t_ns: u64, flow: Flow) {
         if self.begun {
-            let key = flow.key.clone();
+            let key = flow.key;
             self.count(t_ns, flow);
             self.flows.remove(&key);
         }
     }
 
-    fn count(&mut self, t_ns: u64, flow: Flow<K>) {
+    fn count(&mut self, t_ns: u64, flow: Flow) {
         let before = self.flows.get(&flow.key);
         let more = flow
             .bytes
@@ -147,7 +138,7 @@ impl<K: Ord + Clone> Meter<K> {
         self.remember(t_ns, Flow { access, ..flow });
     }
 
-    fn remember(&mut self, t_ns: u64, flow: Flow<K>) {
+    fn remember(&mut self, t_ns: u64, flow: Flow) {
         let seen = Seen {
             access: flow.access,
             bytes: flow.bytes,
@@ -160,6 +151,13 @@ impl<K: Ord + Clone> Meter<K> {
     /// ([`Self::rate_mbps`]).
     pub(crate) fn carried(&self, access: &str) -> (Bytes, Option<f64>) {
         (self.total(access), self.rate_mbps(access))
+    }
+
+    /// Returns the payload that all accesses have carried since the first reading, bytes.
+    pub(crate) fn payload(&self) -> u64 {
+        let all = self.accesses.values();
+        all.map(|b| b.sent + b.received)
+            .fold(0, u64::saturating_add)
     }
 
     /// Returns what the access has carried since the first reading.
@@ -189,74 +187,6 @@ impl<K: Ord + Clone> Meter<K> {
     }
 }
 
-/// Counters of a socket.
-fn bytes(s: &TcpSocket) -> Bytes {
-    Bytes {
-        sent: s.tcp.bytes_sent,
-        retransmitted: s.tcp.bytes_retrans,
-        received: s.tcp.bytes_received,
-    }
-}
-
-/// Flows of the paths of sessions, by the number of each and of its session.
-pub(crate) fn paths(sessions: &[(u32, Vec<PathInfo>)]) -> impl Iterator<Item = Flow<(u32, u32)>> {
-    let paths = sessions
-        .iter()
-        .flat_map(|(token, paths)| paths.iter().map(|p| (*token, p)));
-    paths.map(|(token, p)| Flow {
-        key: (token, p.number),
-        access: p.access.clone(),
-        bytes: Bytes {
-            sent: p.sent_bytes,
-            retransmitted: p.lost_packets * p.mtu.max(1),
-            received: p.received_bytes,
-        },
-    })
-}
-
-impl State {
-    fn flow(&self, s: &TcpSocket) -> Flow<u64> {
-        Flow {
-            key: s.cookie,
-            access: self.access_of(Some(s.local.ip()), Some(s.remote.ip())),
-            bytes: bytes(s),
-        }
-    }
-
-    /// Meters what the sockets have carried.
-    pub(super) fn meter_sockets(&self, t_ns: u64, sockets: &[TcpSocket]) {
-        let flows: Vec<_> = sockets.iter().map(|s| self.flow(s)).collect();
-        lock(&self.meter).read(t_ns, flows);
-    }
-}
-
-/// Meters what flows over the kernel's sockets, for ever.
-pub(super) async fn watch(mut closed: ClosedSockets, state: Arc<State>) -> DaemonError {
-    let mut every = tokio::time::interval(EVERY);
-    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            ended = closed.next() => match ended {
-                Ok(Closed::Sockets(all)) => {
-                    for s in &all {
-                        let flow = state.flow(s);
-                        lock(&state.meter).end(now(), flow);
-                    }
-                }
-                Ok(Closed::Lost) => {}
-                Err(e) => return DaemonError::Failed(format!("{e}: traffic cannot be metered")),
-            },
-            _ = every.tick() => {
-                let sockets = lock(&state.diag).tcp();
-                // It is tried again in a second.
-                if let Ok(sockets) = sockets {
-                    state.meter_sockets(now(), &sockets);
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,9 +194,9 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn flow(key: u32, access: &str, sent: u64, received: u64) -> Flow<u32> {
+    fn flow(key: u32, access: &str, sent: u64, received: u64) -> Flow {
         Flow {
-            key,
+            key: Key::Path(0, key),
             access: (!access.is_empty()).then(|| access.to_owned()),
             bytes: Bytes {
                 sent,

@@ -88,10 +88,8 @@ pub(super) fn take_over(c: config::Mpquic, role: Role) -> Result<Quic, Problem> 
         }
         return Err(at("cc", what));
     }
-    if c.send_window
-        .is_some_and(|w| w < Options::LEAST_SEND_WINDOW)
-    {
-        let what = format!("expected bytes, {} or more", Options::LEAST_SEND_WINDOW);
+    if c.send_window.is_some_and(|w| w < Options::MIN_SEND_WINDOW) {
+        let what = format!("expected bytes, {} or more", Options::MIN_SEND_WINDOW);
         return Err(at("send_window", what));
     }
     let pins = c.pins.iter().map(|p| p.parse::<Pin>());

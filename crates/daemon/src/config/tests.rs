@@ -67,3 +67,53 @@ fn what_the_engine_does_not_have_is_refused_with_its_place() {
         );
     }
 }
+
+#[test]
+fn two_engines_need_a_scheduler_that_both_have() {
+    let pin = format!("sha256/{}=", "A".repeat(43));
+    let with = |name: &str| {
+        let text = format!(
+            "engines = [\"mpquic\", \"mptcp\"]\nproxy = \"10.77.0.1\"\n[scheduler]\nname = \"{name}\"\n\
+             [mpquic]\npins = [\"{pin}\"]\n[access.nr]\ninterface = \"d1\""
+        );
+        read(&text, Role::Device)
+    };
+    let c = with("wrr").unwrap();
+    assert_eq!(c.engines, [Engine::Mpquic, Engine::Mptcp]);
+    assert!(c.quic.is_some());
+    for (name, what) in [
+        (
+            "default",
+            "Multipath QUIC has no packet scheduler \"default\"",
+        ),
+        ("smallest-delay", "Multipath TCP has no packet scheduler"),
+        ("wrrr", "neither engine has a packet scheduler"),
+    ] {
+        let e = with(name).unwrap_err();
+        assert!(e.starts_with(&format!("f:4:1: {what}")), "{e}");
+        assert!(e.contains("there are rr, wrr, active-standby"), "{e}");
+    }
+    assert!(with("wrrr").unwrap_err().ends_with("did you mean \"wrr\"?"));
+}
+
+#[test]
+fn a_policy_brings_the_scheduler_that_it_needs() {
+    let with = |scheduler: &str| {
+        let text = format!("[control]\npolicy = \"capacity\"\n{scheduler}");
+        read(&text, Role::Proxy).map(|c| c.scheduler.unwrap())
+    };
+    let wrr = |mode| SchedulerChange {
+        name: Some("wrr".to_owned()),
+        wrr_mode: Some(mode),
+        ..SchedulerChange::default()
+    };
+    let filling = wrr(WrrMode::WorkConserving);
+    assert_eq!(with(""), Ok(filling.clone()));
+    assert_eq!(with("[scheduler]\ncc = \"lia\""), Ok(filling.clone()));
+    assert_eq!(with("[scheduler]\nname = \"wrr\""), Ok(filling));
+    let strict = "[scheduler]\nwrr_mode = \"strict\"";
+    assert_eq!(with(strict), Ok(wrr(WrrMode::Strict)));
+    let e = with("[scheduler]\nname = \"rr\"").unwrap_err();
+    assert!(e.starts_with("f:4:1: ") && e.contains("\"wrr\""), "{e}");
+    assert_eq!(read("[control]", Role::Proxy).unwrap().scheduler, None);
+}
