@@ -74,6 +74,9 @@ pub struct CaseResult {
     pub cc: Option<String>,
     /// Weights per access.
     pub weights: Option<BTreeMap<String, f64>>,
+    /// Policy that decided the weights, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
     /// The access of a single-path case.
     pub access: Option<String>,
     /// Traffic kind: `bulk`, `request-response`, `cbr`, `video`, `command`.
@@ -88,6 +91,9 @@ pub struct CaseResult {
     pub goodput_mbps: f64,
     /// Ceiling of the goodput that the wire allows an engine with these headers, Mbit/s.
     pub ceiling_mbps: Option<f64>,
+    /// Payload / IP packet with the headers of this engine, by which the ceiling is computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_fraction: Option<f64>,
     /// `goodput_mbps / ceiling_mbps`.
     pub efficiency: Option<f64>,
     /// Rate that the links of a path plan could carry together in the measured time, IP, Mbit/s.
@@ -162,6 +168,9 @@ pub struct CaseResult {
     /// Shared media: channel busy time and collisions over the measured time.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub media: BTreeMap<String, MediumUse>,
+    /// Files with the journals of its control loops, among those of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub journals: Vec<String>,
     /// Why this run of the case failed; its numbers are then not to be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,

@@ -79,6 +79,7 @@ const shapes = {
   box: c => `<rect x="1" y="1" width="10" height="10" rx="2.5" fill="${c}"/>`,
   line: c => `<path d="M0 6h12" stroke="${c}" stroke-width="2.5"/>`,
   dashed: c => `<path d="M0 6h12" stroke="${c}" stroke-width="2.5" stroke-dasharray="3.4 2"/>`,
+  band: c => `<path d="M0 6h12" stroke="${c}" stroke-width="6" opacity=".35"/>`,
   tick: c => `<path d="M6 0v12" stroke="${c}" stroke-width="3"/>`,
   diamond: c => `<path d="M6 0l6 6-6 6-6-6z" fill="${c}"/>`,
   dot: c => `<circle cx="6" cy="6" r="3" fill="${c}"/>`,

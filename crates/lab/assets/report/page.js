@@ -32,6 +32,8 @@ if ($('#runs') && allMeasures.length) {
   drawRuns();
 }
 
+drawPolicies();
+
 const system = matchMedia('(prefers-color-scheme: dark)');
 const dark = () => document.documentElement.dataset.theme
   ? document.documentElement.dataset.theme === 'dark' : system.matches;

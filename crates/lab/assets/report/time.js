@@ -26,10 +26,26 @@ const timeEntries = (run, m) => [
   ...(run.events.length || run.states.length ? [{name: EVENTS, shape: 'tick', colour: css('--soft')}] : []),
 ];
 
-// In a `group` the charts stand under each other: their axes line up, and the
-// `last` has the handles to zoom all of them.
+// Axes over `end` seconds. In a `group` the charts stand under each other: their axes line up,
+// and the `last` has the handles to zoom all of them.
+function timeAxes(end, {group, last, max, top = 10}) {
+  const {axis, soft} = base();
+  const wide = !narrow() && group;
+  return {
+    grid: {left: wide ? 50 : 4, right: 14, top, bottom: wide ? last ? 46 : 24 : 6, containLabel: !wide},
+    xAxis: {...axis, type: 'value', min: 0, max: end, splitLine: {show: false},
+      axisLabel: {...axis.axisLabel, showMaxLabel: false, formatter: v => v + ' s'}},
+    yAxis: {...axis, type: 'value', min: 0, max, axisLabel: {...axis.axisLabel, formatter: tick}},
+    dataZoom: wide ? [{type: 'slider', show: last, height: 16, bottom: 6, borderColor: 'transparent', backgroundColor: css('--faint'),
+      fillerColor: css('--pale'), handleStyle: {color: css('--soft'), borderColor: css('--soft')}, moveHandleSize: 0,
+      dataBackground: {lineStyle: {opacity: 0}, areaStyle: {opacity: 0}},
+      selectedDataBackground: {lineStyle: {opacity: 0}, areaStyle: {opacity: 0}}, textStyle: {color: soft, fontSize: 11},
+      labelFormatter: v => v.toFixed(1) + ' s'}] : [],
+  };
+}
+
 function timeOption(box, run, m, group, last) {
-  const {option, axis, soft} = base();
+  const {option, soft} = base();
   const stacked = isStacked(m), unit = MEASURES[m].unit;
   const few = run.events.length <= (group ? 8 : 3) && !narrow();
   const series = run.series.filter(s => s[1][m]).map(([a, by]) => ({
@@ -66,20 +82,10 @@ function timeOption(box, run, m, group, last) {
       data: run.states.map(s => [{xAxis: s[1], itemStyle: {color: accessColour(s[0]), opacity: .13}}, {xAxis: s[2]}]),
     },
   });
-  const wide = !narrow() && group;
   const max = view.same ? roundUp(Math.max(...data.runs.map(r => peak(r, m)))) : undefined;
   return {
     ...option,
-    grid: {left: wide ? 50 : 4, right: 14, top: few && run.events.length ? 24 : 10,
-      bottom: wide ? last ? 46 : 24 : 6, containLabel: !wide},
-    xAxis: {...axis, type: 'value', min: 0, max: run.t[run.t.length - 1], splitLine: {show: false},
-      axisLabel: {...axis.axisLabel, showMaxLabel: false, formatter: v => v + ' s'}},
-    yAxis: {...axis, type: 'value', min: 0, max, axisLabel: {...axis.axisLabel, formatter: tick}},
-    dataZoom: wide ? [{type: 'slider', show: last, height: 16, bottom: 6, borderColor: 'transparent', backgroundColor: css('--faint'),
-      fillerColor: css('--pale'), handleStyle: {color: css('--soft'), borderColor: css('--soft')}, moveHandleSize: 0,
-      dataBackground: {lineStyle: {opacity: 0}, areaStyle: {opacity: 0}},
-      selectedDataBackground: {lineStyle: {opacity: 0}, areaStyle: {opacity: 0}}, textStyle: {color: soft, fontSize: 11},
-      labelFormatter: v => v.toFixed(1) + ' s'}] : [],
+    ...timeAxes(end, {group, last, max, top: few && run.events.length ? 24 : 10}),
     tooltip: {...option.tooltip, trigger: 'axis', formatter: ps => {
       const own = ps.filter(p => p.seriesName !== EVENTS);
       if (!own.length) return '';

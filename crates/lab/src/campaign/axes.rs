@@ -5,11 +5,13 @@ use toml::{Table, Value};
 use crate::scenario::nearest;
 
 /// Axes by a short name.
-const SHORT: [&str; 11] = [
+const SHORT: [&str; 13] = [
     "cc",
     "scheduler",
     "wrr_mode",
     "weights",
+    "policy",
+    "estimator",
     "size",
     "traffic",
     "loss",
@@ -23,7 +25,7 @@ const SHORT: [&str; 11] = [
 pub(super) fn apply(scenario: &mut Table, key: &str, value: &Value) -> Result<(), String> {
     match key {
         "cc" | "traffic" => cases(scenario, key, |_| true, |c| set(c, key, value)),
-        "scheduler" | "wrr_mode" | "weights" => cases(
+        "scheduler" | "wrr_mode" | "weights" | "policy" | "estimator" => cases(
             scenario,
             key,
             |c| c.get("engine").and_then(Value::as_str) != Some("tcp"),

@@ -11,7 +11,7 @@ use nix::fcntl::{Flock, FlockArg};
 use sha2::{Digest, Sha256};
 
 use super::file::{Clock, named};
-use crate::report::RunFiles;
+use crate::report::{FilesError, RunFiles};
 use crate::scenario::Overrides;
 use braid_netns::error::LabError;
 use braid_netns::{Interrupt, Run, Spawn};
@@ -122,13 +122,21 @@ impl Job {
     }
 
     /// Reads the results of the job; `None` if it has not run.
-    pub fn result(&self, campaign: &Path) -> Option<RunFiles> {
-        RunFiles::read(&self.dir(campaign)).ok()
+    ///
+    /// # Errors
+    /// A file of its run cannot be read, or does not say what it should.
+    pub fn result(&self, campaign: &Path) -> Result<Option<RunFiles>, FilesError> {
+        match RunFiles::read(&self.dir(campaign)) {
+            Ok(files) => Ok(Some(files)),
+            Err(FilesError::NotARun { .. }) => Ok(None),
+            Err(e) => Err(e),
+        }
     }
 
+    /// Whether it has run and no case of it failed. What cannot be read is run again.
     fn has_succeeded(&self, campaign: &Path) -> bool {
-        self.result(campaign)
-            .is_some_and(|r| r.summary.cases.iter().all(|c| c.failed.is_none()))
+        let succeeded = |r: &RunFiles| r.summary.cases.iter().all(|c| c.failed.is_none());
+        matches!(&self.result(campaign), Ok(Some(r)) if succeeded(r))
     }
 
     /// Runs it unless it has run; waits while another process runs it.

@@ -32,8 +32,9 @@ pub struct Collected {
 /// # Errors
 /// No job has run, or a file cannot be read or written.
 pub fn collect(campaign: &Campaign, dir: &Path, command: &str) -> Result<Collected, LabError> {
+    let results = campaign.jobs.iter().map(|j| Ok((j, j.result(dir)?)));
     let results: Vec<(&Job, Option<RunFiles>)> =
-        campaign.jobs.iter().map(|j| (j, j.result(dir))).collect();
+        results.collect::<Result<_, _>>().map_err(wrong)?;
     let missing = results.iter().filter(|r| r.1.is_none()).count();
     let mut done = results
         .into_iter()
@@ -94,6 +95,8 @@ pub fn collect(campaign: &Campaign, dir: &Path, command: &str) -> Result<Collect
         for mut case in files.summary.cases {
             table.push(row(job, &case));
             (case.name, case.repeat) = (name(&case.name), repeat);
+            // They stay in the job's folder.
+            case.journals.clear();
             summary.cases.push(case);
         }
     }
@@ -231,5 +234,21 @@ mod tests {
             ("cc=cubic", (1, 4)),
         ];
         assert_eq!(all, expected.map(|(n, p)| (n.to_owned(), p)));
+    }
+
+    #[test]
+    fn a_job_whose_files_are_broken_is_not_taken_for_one_that_has_not_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.toml");
+        let text = "name = \"c\"\nscenario = \"static\"\n[axes]\nloss = [0.0]\n";
+        std::fs::write(&file, text).unwrap();
+        let campaign = Campaign::load(&file).unwrap();
+        let collected = || collect(&campaign, dir.path(), "").unwrap_err().to_string();
+        assert!(collected().contains("no job of the campaign has run"));
+        let job = campaign.jobs[0].dir(dir.path());
+        std::fs::create_dir_all(&job).unwrap();
+        std::fs::write(job.join("summary.json"), "{").unwrap();
+        let e = collected();
+        assert!(e.contains("summary.json:1"), "{e}");
     }
 }

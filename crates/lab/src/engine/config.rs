@@ -1,14 +1,19 @@
 //! Configuration of the daemons of a case, as their files have it.
 
 use std::net::IpAddr;
+use std::path::Path;
 
 use anyhow::Result;
-use braid_api::config::{Buffers, Config, DeviceAccess, Manager, Mesh, ProxyAccess, Scheduler};
-use braid_api::{Engine, Expected};
+use braid_api::config::{
+    Buffers, Config, Control, DeviceAccess, Estimator, Manager, Mesh, ProxyAccess, Scheduler,
+    Transfers,
+};
+use braid_api::{Engine, Expected, Role, SchedulerChange};
 use indexmap::IndexMap as Map;
 use ipnet::IpNet;
 
 use super::expected;
+use crate::run::journals;
 use crate::scenario::{Action, Case, Event, PathManager};
 use braid_netns::{Access, Device, Topology};
 
@@ -24,22 +29,32 @@ pub(crate) struct Configs<'a> {
 
 impl<'a> Configs<'a> {
     /// Configurations for `case`, whose device is `device`, without what is the engine's own.
-    pub(crate) fn new(case: &Case, topology: &'a Topology, device: &Device) -> Result<Self> {
+    /// The daemons write their journals to `dir`.
+    pub(crate) fn new(
+        case: &Case,
+        topology: &'a Topology,
+        device: &Device,
+        dir: &Path,
+    ) -> Result<Self> {
         let others = others(case, topology)?;
         let own = case.engine.get();
         let apart = !others.is_empty() && !own.in_kernel();
         Ok(Self {
             proxy: Config {
-                engine: match others.is_empty() || apart {
+                engine: Some(match others.is_empty() || apart {
                     true => own.daemons(),
                     false => Engine::Mptcp,
-                },
+                }),
                 access: accesses_at_proxy(case, device),
+                scheduler: Some(scheduler(case)),
+                control: control(case, dir, Role::Proxy),
                 ..common(case, topology)
             },
             device: Config {
-                engine: own.daemons(),
+                engine: Some(own.daemons()),
                 manager: manager(case),
+                scheduler: Some(scheduler(case)),
+                control: control(case, dir, Role::Device),
                 access: accesses_at_device(case, device)?,
                 ..common(case, topology)
             },
@@ -53,7 +68,7 @@ impl<'a> Configs<'a> {
 /// Configuration that all daemons of a case have in common: Multipath TCP, no access.
 fn common<A>(case: &Case, topology: &Topology) -> Config<A> {
     Config {
-        proxy: vec![topology.service],
+        proxy: vec![topology.service.into()],
         // What the namespaces have been given.
         buffers: Buffers {
             tcp_rmem: Some(case.receive_buffers()),
@@ -67,6 +82,43 @@ fn common<A>(case: &Case, topology: &Topology) -> Config<A> {
             ..Scheduler::default()
         }),
         ..Config::default()
+    }
+}
+
+/// `[scheduler]` of the measured device and its proxy. Under a policy it stands in their files,
+/// for the policy to set weights from the first connection on; all else is a request.
+fn scheduler(case: &Case) -> Scheduler {
+    let change = match case.policy.decides() {
+        true => case.scheduler_change(),
+        false => SchedulerChange::default(),
+    };
+    Scheduler {
+        name: change.name,
+        wrr_mode: change.wrr_mode,
+        num_segments: change.num_segments,
+        opportunistic: change.opportunistic,
+        penalise: change.penalise,
+        pin: Some(false),
+        cc: None,
+    }
+}
+
+/// `[control]` of the measured device and its proxy.
+fn control(case: &Case, dir: &Path, role: Role) -> Control {
+    let journal = case.engine.get().has_journal();
+    Control {
+        policy: case.policy,
+        journal: journal.then(|| journals::path(dir, role)),
+        journal_bytes: journals::LIMIT,
+        probe: case
+            .probes
+            .clone()
+            .map_or_else(Transfers::default, |t| Transfers {
+                serve: role == Role::Proxy,
+                ledger: dir.join("probes.json"),
+                ..t
+            }),
+        ..Control::default()
     }
 }
 
@@ -111,12 +163,13 @@ fn manager(case: &Case) -> Manager {
 }
 
 fn accesses_at_device(case: &Case, device: &Device) -> Result<Map<String, DeviceAccess>> {
-    let backup = |name: &str| case.accesses.iter().any(|s| s.name == name && s.backup);
     let accesses = device.accesses.iter().map(|a| {
+        let setup = case.accesses.iter().find(|s| s.name == a.name);
         // Of one that moves, whatever address it has.
         let address = (!moves(case, &a.name)).then_some(a.device.addr);
         let told = DeviceAccess {
-            backup: backup(&a.name),
+            backup: setup.is_some_and(|s| s.backup),
+            estimator: setup.map(|s| s.estimator).unwrap_or_default(),
             expected: expected::at_the_start(case, &a.name),
             ..at_the_device(a, address)?
         };
@@ -127,6 +180,7 @@ fn accesses_at_device(case: &Case, device: &Device) -> Result<Map<String, Device
 
 fn accesses_at_proxy(case: &Case, device: &Device) -> Map<String, ProxyAccess> {
     let accesses = device.accesses.iter().map(|a| {
+        let setup = case.accesses.iter().find(|s| s.name == a.name);
         let first = a.device.addr;
         let network = IpNet::new(first, a.prefix_len).map(|n| n.trunc());
         let told = ProxyAccess {
@@ -136,6 +190,11 @@ fn accesses_at_proxy(case: &Case, device: &Device) -> Map<String, ProxyAccess> {
                 _ => first.into(),
             },
             weight: None,
+            estimator: match setup.map(|s| s.estimator).unwrap_or_default() {
+                // Expectations are the device's.
+                Estimator::Expected => Estimator::default(),
+                other => other,
+            },
         };
         (a.name.clone(), told)
     });
@@ -163,5 +222,76 @@ fn at_the_device(a: &Access, address: Option<IpAddr>) -> Result<DeviceAccess> {
         priority: None,
         weight: None,
         expected: Expected::default(),
+        estimator: Estimator::default(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use braid_api::config::Policy;
+    use braid_core::sched::WrrMode;
+
+    use super::*;
+    use crate::scenario::{Overrides, Scenario};
+
+    #[test]
+    fn a_policy_stands_in_the_files_of_the_daemons() {
+        let text = r#"
+name = "t"
+duration = "2 s"
+policy = "capacity"
+[access.a]
+kind = "5g"
+down = { rate = "10 Mbit/s" }
+[[case]]
+name = "capacity"
+engine = "mptcp"
+wrr_mode = "strict"
+traffic = "bulk"
+[[case]]
+name = "static"
+engine = "mpquic"
+policy = "static"
+scheduler = "wrr"
+traffic = "bulk"
+[[case]]
+name = "probed"
+engine = "mptcp"
+estimator = "probe"
+traffic = "bulk"
+[[case]]
+name = "one path"
+engine = "tcp"
+access = "a"
+traffic = "bulk"
+"#;
+        let dir = Path::new("/run/t");
+        let s = Scenario::parse(text, Path::new("t.toml"), dir, &Overrides::default()).unwrap();
+        let of = |case: &Case| Config::<ProxyAccess> {
+            engine: Some(Engine::Mptcp),
+            scheduler: Some(scheduler(case)),
+            control: control(case, dir, Role::Proxy),
+            ..Config::default()
+        };
+        let [capacity, fixed, probed, one_path] = [0, 1, 2, 3].map(|i| of(&s.cases[i]));
+        capacity.check().unwrap();
+        assert_eq!(capacity.control.policy, Policy::Capacity);
+        let journal = Some(dir.join("proxy.jsonl"));
+        assert_eq!(capacity.control.journal, journal);
+        let begins_with = capacity.scheduler.unwrap();
+        assert_eq!(begins_with.name.as_deref(), Some("wrr"));
+        assert_eq!(begins_with.wrr_mode, Some(WrrMode::Strict));
+        // Requests bring what other cases have.
+        assert_eq!(fixed.control.policy, Policy::Static);
+        assert_eq!(fixed.control.journal, journal);
+        assert_eq!(
+            fixed.scheduler.unwrap().change(),
+            SchedulerChange::default()
+        );
+        assert_eq!(one_path.control.journal, None);
+        probed.check().unwrap();
+        assert!(probed.control.probe.serve && !capacity.control.probe.serve);
+        let device = control(&s.cases[2], dir, Role::Device).probe;
+        assert!(!device.serve && device.hour_bytes > 1 << 40);
+    }
 }

@@ -37,6 +37,8 @@ type AccessNamed<'a> = &'a dyn Fn(&Spanned<String>) -> Result<String, Problem>;
 trait EngineKeys: Sized {
     /// Name in a scenario and in `summary.json`.
     const NAME: &'static str;
+    /// Whether it has weights, which a policy may decide.
+    const WEIGHTS: bool = true;
 
     /// Reads and checks the keys that are the engine's, and refuses those of others.
     ///
@@ -118,6 +120,11 @@ pub(crate) trait LabEngine {
     /// Engine of its daemons.
     fn daemons(&self) -> braid_api::Engine;
 
+    /// Whether its daemons have a control loop, with a journal.
+    fn has_journal(&self) -> bool {
+        self.default_scheduler().is_some()
+    }
+
     /// Adds what is its own to the configuration of the daemons; files of theirs go to `dir`.
     ///
     /// # Errors
@@ -152,6 +159,7 @@ pub(crate) trait LabEngine {
 /// An engine as a scenario names it.
 struct Entry {
     name: &'static str,
+    weights: bool,
     parse: fn(&RawCase, AccessNamed<'_>) -> Result<Engine, Problem>,
 }
 
@@ -167,6 +175,7 @@ macro_rules! engines {
 
         const ENGINES: &[Entry] = &[$(Entry {
             name: $engine::NAME,
+            weights: $engine::WEIGHTS,
             parse: |raw, access| $engine::parse(raw, access).map(Engine::$engine),
         },)*];
 
@@ -206,4 +215,9 @@ pub(crate) fn parse(raw: &RawCase, access: AccessNamed<'_>) -> Result<Engine, Pr
             ENGINES.iter().map(|e| e.name),
         )),
     }
+}
+
+/// Whether there is an engine `name` with weights.
+pub(crate) fn has_weights(name: &str) -> bool {
+    ENGINES.iter().any(|e| e.name == name && e.weights)
 }

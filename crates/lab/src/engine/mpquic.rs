@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use braid_api::{Acks, Lane, Role, config};
 use braid_core::overhead;
@@ -13,15 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_spanned::Spanned;
 
 use super::config::Configs;
-use super::keys::{minrtt, wrr_mode};
+use super::keys::{self, minrtt, wrr_mode};
 use super::{AccessNamed, EngineKeys, LabEngine, PORT};
 #[cfg(feature = "report")]
 use crate::scenario::AccessSetup;
 use crate::scenario::raw::RawCase;
 use crate::scenario::{Case, Expect, Problem, Traffic, unknown};
 
-/// A modem has a new measurement some ten times a second at most.
-const LEAST_LOOK: Duration = Duration::from_millis(100);
 /// Where the device's end takes the measured traffic, to be forwarded to the proxy.
 const FORWARDED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
 const CC: &str = "cubic";
@@ -146,39 +143,7 @@ impl LabEngine for Mpquic {
     }
 
     fn expect(&self, raw: &RawCase, seed: u64) -> Result<Option<Expect>, Problem> {
-        let Some(given) = &raw.expect else {
-            let error = raw.expect_error_db.as_ref().map(Spanned::span);
-            let every = raw.expect_every.as_ref().map(Spanned::span);
-            return match error.or(every) {
-                Some(span) => Err(Problem::at(
-                    span,
-                    "this says how the device looks at what it expects: it needs `expect`",
-                )),
-                None => Ok(None),
-            };
-        };
-        let factor = *given.get_ref();
-        if !(factor > 0.0 && factor <= 100.0) {
-            let what = "expected a factor above 0, and of at most 100";
-            return Err(Problem::at(given.span(), what));
-        }
-        let error_db = raw.expect_error_db.as_ref().map_or(0.0, |e| *e.get_ref());
-        let every = raw.expect_every.as_ref();
-        if let Some(given) = every.filter(|e| e.get_ref().0 < LEAST_LOOK) {
-            let what = format!("expected {LEAST_LOOK:?} or more");
-            return Err(Problem::at(given.span(), what));
-        }
-        match &raw.expect_error_db {
-            Some(error) if !(0.0..=20.0).contains(&error_db) => {
-                Err(Problem::at(error.span(), "expected 0 to 20 dB"))
-            }
-            _ => Ok(Some(Expect {
-                factor,
-                error_db,
-                seed,
-                every: every.map(|e| e.get_ref().0),
-            })),
-        }
+        keys::expect(raw, seed)
     }
 
     fn default_scheduler(&self) -> Option<&'static str> {
@@ -286,8 +251,8 @@ fn word<T: Copy + Default, const N: usize>(
 
 fn send_window(raw: &RawCase) -> Result<Option<u64>, Problem> {
     match &raw.send_window {
-        Some(given) if given.get_ref().0.0 < Options::LEAST_SEND_WINDOW => {
-            let what = format!("expected {} B or more", Options::LEAST_SEND_WINDOW);
+        Some(given) if given.get_ref().0.0 < Options::MIN_SEND_WINDOW => {
+            let what = format!("expected {} B or more", Options::MIN_SEND_WINDOW);
             Err(Problem::at(given.span(), what))
         }
         given => Ok(given.as_ref().map(|w| w.get_ref().0.0)),

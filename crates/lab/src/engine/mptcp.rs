@@ -1,13 +1,14 @@
 //! The kernel's Multipath TCP over all accesses of the case.
 
 use braid_core::overhead;
+use braid_mptcp::offer;
 use braid_traffic::Transport;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{minrtt, mpquic, round_robin};
+use super::keys::{self, minrtt, mpquic, nothing_expected, policy_of, round_robin};
 use super::{AccessNamed, EngineKeys, LabEngine};
 use crate::scenario::raw::RawCase;
-use crate::scenario::{PathManager, Problem, Traffic, unknown};
+use crate::scenario::{Expect, PathManager, Problem, Traffic, unknown};
 
 /// Kernel MPTCP over all accesses of the case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,10 @@ impl EngineKeys for Mptcp {
             ));
         }
         mpquic(raw)?;
+        if !policy_of(raw)?.decides() {
+            let refusal = "only engine = \"mpquic\" has this, or policy = \"capacity\" in the case";
+            nothing_expected(raw, refusal)?;
+        }
         scheduling(raw)?;
         Ok(Self)
     }
@@ -50,6 +55,10 @@ impl LabEngine for Mptcp {
                 ["kernel", "notified", "braid"],
             )),
         }
+    }
+
+    fn expect(&self, raw: &RawCase, seed: u64) -> Result<Option<Expect>, Problem> {
+        keys::expect(raw, seed)
     }
 
     fn default_scheduler(&self) -> Option<&'static str> {
@@ -90,7 +99,7 @@ fn scheduling(raw: &RawCase) -> Result<(), Problem> {
             "the kernel's default scheduler has no weights: add scheduler = \"wrr\"",
         ));
     }
-    if !matches!(name, "rr" | "wrr") {
+    if !offer::SCHEDULERS.contains(&name) {
         round_robin(raw, "only the schedulers \"rr\" and \"wrr\" have this")?;
     }
     if name != "minrtt" {

@@ -3,7 +3,7 @@
 use braid_core::overhead;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{minrtt, mpquic, round_robin};
+use super::keys::{ONLY_MPQUIC, minrtt, mpquic, nothing_expected, policy_of, round_robin};
 use super::{AccessNamed, EngineKeys, LabEngine};
 use crate::scenario::Problem;
 use crate::scenario::raw::RawCase;
@@ -17,8 +17,18 @@ pub struct Tcp {
 
 impl EngineKeys for Tcp {
     const NAME: &'static str = "tcp";
+    const WEIGHTS: bool = false;
 
     fn parse(raw: &RawCase, access: AccessNamed<'_>) -> Result<Self, Problem> {
+        let policy = policy_of(raw)?;
+        if let Some(given) = raw.policy.as_ref().filter(|_| policy.decides()) {
+            let m = format!(
+                "policy \"{}\" sets weights of several paths, and plain TCP has one: expected \
+                 engine = \"mptcp\" or \"mpquic\", or policy = \"static\"",
+                policy.as_str()
+            );
+            return Err(Problem::at(given.span(), m));
+        }
         let refusal = "plain TCP has one path and no scheduler";
         if let Some(s) = &raw.scheduler {
             return Err(Problem::at(s.span(), refusal));
@@ -32,6 +42,7 @@ impl EngineKeys for Tcp {
         round_robin(raw, refusal)?;
         minrtt(raw, refusal)?;
         mpquic(raw)?;
+        nothing_expected(raw, ONLY_MPQUIC)?;
         let Some(given) = &raw.access else {
             return Err(Problem::at(
                 raw.engine.span(),

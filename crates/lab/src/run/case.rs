@@ -6,12 +6,13 @@ use anyhow::{Context as _, anyhow};
 use braid_core::Time;
 use serde::{Deserialize, Serialize};
 
-use super::apps::Apps;
-use super::ends::Ends;
+use super::daemons::Ends;
 use super::events::Schedule;
+use super::journals::Journal;
 use super::radio::Radio;
-use super::sampler::{Sampler, Used};
-use super::{Context, DEVICE, Progress, counted, result};
+use super::sampler::{Sampler, Told, Used};
+use super::traffic::Apps;
+use super::{Context, DEVICE, Progress, kernel_counters, result};
 use crate::cpu;
 use crate::scenario::{Case, Traffic};
 use crate::summary::{CaseResult, EventRow, TimelineRow};
@@ -32,6 +33,8 @@ pub(super) struct Measured {
     pub(super) result: CaseResult,
     pub(super) timeline: Vec<TimelineRow>,
     pub(super) events: Vec<EventRow>,
+    #[serde(default)]
+    pub(super) journals: Vec<Journal>,
 }
 
 pub(super) async fn run(
@@ -68,9 +71,12 @@ pub(super) async fn run(
     let measured = stage.measure(apps, progress).await;
     // What else failed then failed because of it, and what did not was cut short.
     match epitaph(&mut radio, &mut ends) {
-        Some(died) if !matches!(measured, Err(LabError::Interrupted)) => Err(died.into()),
-        _ => measured,
+        Some(died) if !matches!(measured, Err(LabError::Interrupted)) => return Err(died.into()),
+        _ => {}
     }
+    let mut measured = measured?;
+    measured.journals = ends.finish(case, context.run.dir())?;
+    Ok(measured)
 }
 
 /// Why the emulator or a daemon ended, if one has.
@@ -115,13 +121,18 @@ impl Stage<'_, '_> {
             .await?;
 
         let stats = self.radio.stats().await?;
-        sampler.tick(now(), &stats, None, &schedule.weights, self.cpu());
+        let told = Told {
+            connections: None,
+            control: self.ends.control(case).await,
+            weights: schedule.weights.clone(),
+        };
+        sampler.tick(now(), &stats, &told, self.cpu());
         let counters = self.ends.counters().await;
         for (end, counters) in &counters {
             let _ = self
                 .context
                 .log
-                .line(&counted::counters_line(end, counters));
+                .line(&kernel_counters::counters_line(end, counters));
         }
         let slow = self.ends.slow_accesses(case).await;
         if !schedule.outages.is_empty() {
@@ -166,6 +177,7 @@ impl Stage<'_, '_> {
             result,
             timeline: sampler.into_rows(),
             events,
+            journals: Vec::new(),
         })
     }
 
@@ -209,8 +221,12 @@ impl Stage<'_, '_> {
                 .await?;
             if t >= next_tick {
                 let stats = self.radio.stats().await?;
-                let facts = self.ends.connections(self.case).await;
-                sampler.tick(t, &stats, facts.as_ref(), &weights, self.cpu());
+                let told = Told {
+                    connections: self.ends.connections(self.case).await,
+                    control: self.ends.control(self.case).await,
+                    weights,
+                };
+                sampler.tick(t, &stats, &told, self.cpu());
                 progress.elapsed(t.since(self.start));
                 while next_tick <= t {
                     next_tick += TICK;

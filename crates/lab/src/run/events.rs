@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
-use braid_api::{self as api, AccessState, EventKind};
+use braid_api::{self as api, EventKind};
 use braid_core::Time;
-use braid_radio::model::LinkChange;
 
 use super::DEVICE;
-use super::ends::Ends;
+use super::daemons::Ends;
 use super::radio::Radio;
 use super::sampler::data_links;
 use crate::engine::expected;
@@ -53,9 +52,7 @@ impl Outage {
         for (t, what) in mine {
             match what {
                 EventKind::SubflowClosed(_) => ended = Some(t),
-                EventKind::AccessState { state, .. }
-                    if !matches!(state, AccessState::Active | AccessState::Backup) =>
-                {
+                EventKind::AccessState { state, .. } if !state.is_used() => {
                     return ended.or(Some(t));
                 }
                 _ => {}
@@ -113,13 +110,7 @@ impl Schedule {
     /// Hands every change of a link to the emulator, which makes it on time.
     pub(super) async fn arm(&self, radio: &Radio) -> Result<()> {
         for event in &self.case.events {
-            let both = |change: LinkChange| (vec![change.clone()], vec![change]);
-            let (down, up) = match &event.action {
-                Action::Down | Action::Blackhole => both(LinkChange::Down),
-                Action::Up => both(LinkChange::Up),
-                Action::Change { down, up } => (down.clone(), up.clone()),
-                Action::Weights(_) | Action::Address(_) => continue,
-            };
+            let (down, up) = event.action.link_changes();
             for (changes, way) in [(down, "down"), (up, "up")] {
                 for change in changes {
                     radio
@@ -325,6 +316,7 @@ fn offered(stats: &braid_radio::emulator::api::Stats, case: &Case, access: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use braid_api::AccessState;
 
     #[test]
     fn an_access_is_out_when_its_subflows_have_ended_and_the_daemon_says_so() {

@@ -3,27 +3,30 @@
 //! machine; on the virtual clock the same code runs inside of a guest, one for
 //! each case and repeat.
 
-mod app;
-mod apps;
 #[cfg(feature = "report")]
-mod best;
+mod best_single;
+mod capacity;
 mod case;
 mod ceiling;
 mod child;
-mod controls;
-mod counted;
-mod ends;
+mod daemons;
 mod events;
 pub mod guest;
+pub(crate) mod journals;
+mod kernel_counters;
+mod kernel_features;
 mod preflight;
+mod processors;
+mod program;
 mod progress;
 mod radio;
 #[cfg(feature = "report")]
-mod real;
+mod real_clock;
 #[cfg(feature = "report")]
 mod record;
 mod result;
 mod sampler;
+mod traffic;
 #[cfg(feature = "report")]
 mod virtual_clock;
 
@@ -35,7 +38,7 @@ use tokio::sync::watch;
 
 pub use progress::{Progress, for_terminal, silent};
 #[cfg(feature = "report")]
-pub use real::run;
+pub use real_clock::run;
 #[cfg(feature = "report")]
 pub use record::{Outcome, remake};
 #[cfg(feature = "report")]
@@ -43,7 +46,7 @@ pub(crate) use virtual_clock::guest_files;
 #[cfg(feature = "report")]
 pub use virtual_clock::{GuestOptions, run as run_virtual};
 
-use self::controls::Controls;
+use self::kernel_features::Controls;
 use crate::report::RunLog;
 use crate::scenario::Scenario;
 use braid_netns::{PortChoice, Run};

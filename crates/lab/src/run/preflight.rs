@@ -1,13 +1,14 @@
 //! Requirements on the kernel for a scenario to run on it.
 
+use braid_mptcp::offer;
 use braid_mptcp::support::Support;
 
-use super::controls::Controls;
+use super::kernel_features::Controls;
 use crate::scenario::{Case, Scenario};
 use braid_netns::error::LabError;
 
-/// Congestion controls that come with Braid.
-const OWN: [&str; 4] = ["lia", "olia", "balia", "wvegas"];
+/// Options that run a scenario on Braid's own kernel.
+const BRAIDS_KERNEL: &str = "--clock virtual, after make kernel guest";
 
 /// Fails before anything is built where no case can run; brings the congestion
 /// controls that the kernel lacks.
@@ -39,18 +40,27 @@ pub(super) fn preflight(scenario: &Scenario) -> Result<Controls, LabError> {
 fn missing(e: braid_mptcp::Error) -> LabError {
     match e {
         braid_mptcp::Error::Lacking { what, remedy } => LabError::missing(what, remedy),
+        e if e.is_misnamed() => LabError::BadInput(match e {
+            braid_mptcp::Error::Scheduler { .. } => {
+                format!("{e}\n  one of your own is in Braid's kernel: {BRAIDS_KERNEL}")
+            }
+            e => e.to_string(),
+        }),
+        e @ braid_mptcp::Error::Scheduler { .. } => {
+            LabError::missing(e.to_string(), format!("run it there: {BRAIDS_KERNEL}"))
+        }
         braid_mptcp::Error::CongestionControl {
             asked,
-            available,
+            offer,
             module,
+            ..
         } => LabError::missing(
-            format!("this kernel has no congestion control \"{asked}\" loaded; it has {available}"),
+            format!("this kernel has no congestion control \"{asked}\" loaded; it has {offer}"),
             match module {
-                _ if OWN.contains(&&*asked) => {
+                _ if offer::CONGESTION_CONTROLS.contains(&&*asked) => format!(
                     "this braid was built without eBPF (feature bpf); or run it on Braid's own \
-                     kernel: --clock virtual, after make kernel guest"
-                        .into()
-                }
+                     kernel: {BRAIDS_KERNEL}"
+                ),
                 Some(module) => format!("sudo modprobe {module}"),
                 None => "name one of those, or install a kernel that has it".into(),
             },

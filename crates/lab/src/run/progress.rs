@@ -24,7 +24,9 @@ pub trait Progress {
     /// The run has ended.
     fn finish(&mut self);
     /// The run has ended early, after `done` of `cases`, whose files are in `dir`.
-    fn stopped(&mut self, _dir: &Path, _done: usize, _cases: usize) {}
+    fn stopped(&mut self, dir: &Path, done: usize, cases: usize) {
+        eprintln!("{}", kept(dir, done, cases));
+    }
 }
 
 /// Progress on standard error, in the form that suits it.
@@ -40,7 +42,7 @@ pub fn for_terminal() -> Box<dyn Progress> {
     }
 }
 
-/// No progress at all.
+/// No progress; only where the files are of a run that has ended early.
 pub fn silent() -> Box<dyn Progress> {
     Box::new(Silent)
 }
@@ -74,9 +76,6 @@ impl Progress for Plain {
         eprintln!("[{}/{}] {}", self.done, self.cases, outcome(r));
     }
     fn finish(&mut self) {}
-    fn stopped(&mut self, dir: &Path, done: usize, cases: usize) {
-        eprintln!("{}", kept(dir, done, cases));
-    }
 }
 
 struct Bar {
@@ -124,9 +123,6 @@ impl Progress for Bar {
     }
     fn finish(&mut self) {
         self.bar.finish_and_clear();
-    }
-    fn stopped(&mut self, dir: &Path, done: usize, cases: usize) {
-        eprintln!("{}", kept(dir, done, cases));
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::case::Measured;
-use super::{Progress, RunOptions, best, result};
+use super::{Progress, RunOptions, best_single, result};
 use crate::report::files::Rows;
 use crate::report::{FilesError, RunDir, RunLog};
 use crate::scenario::{Case, Scenario};
@@ -65,9 +65,15 @@ impl Record {
             .append(&measured.timeline)
             .map_err(files_error)?;
         self.events.append(&measured.events).map_err(files_error)?;
-        self.summary.cases.push(measured.result);
+        let mut result = measured.result;
+        let number = self.summary.cases.len() + 1;
+        for journal in &measured.journals {
+            let written = self.dir.write_journal(number, &journal.end, &journal.text);
+            result.journals.push(written.map_err(files_error)?);
+        }
+        self.summary.cases.push(result);
         self.summary.host = host(&self.summary.cases);
-        best::add_best_single(&mut self.summary.cases, &self.cases);
+        best_single::add_best_single(&mut self.summary.cases, &self.cases);
         self.dir
             .write_summary(&self.summary)
             .map_err(files_error)
@@ -100,6 +106,7 @@ pub(super) fn failed(case: &Case, repeat: u32, error: &LabError) -> Measured {
         },
         timeline: Vec::new(),
         events: Vec::new(),
+        journals: Vec::new(),
     }
 }
 

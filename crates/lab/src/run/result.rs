@@ -7,12 +7,13 @@ use braid_api::Counters;
 use braid_core::Time;
 use braid_radio::emulator::api::Stats;
 
-use super::apps::Traffics;
 use super::ceiling::{ceiling, fraction, mean_rate, payload};
-use super::counted;
 use super::events::{Outage, Schedule};
+use super::kernel_counters;
+use super::processors;
 use super::radio::Radio;
 use super::sampler::Sampler;
+use super::traffic::Traffics;
 use crate::scenario::Case;
 use crate::summary::{CaseResult, EngineCpu, EventRow, Host, MediumUse, Recovery};
 use braid_traffic::{MOST_LISTED, TrafficReport};
@@ -43,6 +44,7 @@ pub(super) fn blank(case: &Case, repeat: u32) -> CaseResult {
         lane: engine.lane().map(|lane| lane.as_str().into()),
         cc: case.cc.clone().or(engine.default_cc().map(Into::into)),
         weights: case.weights.clone(),
+        policy: case.policy.decides().then(|| case.policy.as_str().into()),
         access: engine.access().map(str::to_owned),
         traffic: case.traffic.kind().into(),
         direction: case.traffic.direction().as_str().into(),
@@ -65,6 +67,7 @@ pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult
     r.goodput_mbps = goodput(i, receiver, &r);
     others(&mut r, i, from, to);
     if case.traffic.as_much_as_passes() {
+        r.payload_fraction = Some(fraction(i));
         r.ceiling_mbps = ceiling(i, radio, from, to).await?;
         r.efficiency = r
             .ceiling_mbps
@@ -125,8 +128,12 @@ pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult
         .device
         .zip(used.proxy)
         .map(|(device, proxy)| EngineCpu { device, proxy });
+    let full = |s| processors::online().is_some_and(|n| processors::are_full(s, to.since(from), n));
+    if r.machine_cpu_seconds.is_some_and(full) {
+        r.notes.push(processors::NOTE.to_owned());
+    }
     notes(&mut r, i, receiver, sender);
-    counted::add(&mut r, i.counters);
+    kernel_counters::add(&mut r, i.counters);
     Ok(r)
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use braid_api::{Connections, Subflow};
+use braid_api::{AccessControl, Connections, ControlStatus, Subflow};
 use braid_core::Time;
 use braid_radio::emulator::api::Stats;
 
+use super::capacity::Capacities;
 use super::radio::path_name;
 use crate::scenario::{Case, Direction};
 use crate::timeline::{Count, Sample, TimelineRow};
@@ -49,9 +50,28 @@ pub(super) struct Used {
     pub(super) proxy: Option<f64>,
 }
 
+/// State of the sender at one moment, as it tells it.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Absent where it does not answer.
+    pub(super) connections: Option<Connections>,
+    /// Absent where no policy decides.
+    pub(super) control: Option<ControlStatus>,
+    /// Weights that it was given, of the time until then.
+    pub(super) weights: BTreeMap<String, f64>,
+}
+
+impl Told {
+    fn control(&self, access: &str) -> Option<&AccessControl> {
+        let mut all = self.control.iter().flat_map(|c| &c.accesses);
+        all.find(|a| a.name == access)
+    }
+}
+
 /// Collects the rows of one case.
 pub(super) struct Sampler {
     case: Case,
+    capacities: Capacities,
     repeat: u32,
     start: Time,
     rows: Vec<TimelineRow>,
@@ -70,6 +90,7 @@ impl Sampler {
     pub(super) fn new(case: &Case, repeat: u32, start: Time) -> Self {
         Self {
             case: case.clone(),
+            capacities: Capacities::new(case),
             repeat,
             start,
             rows: Vec::new(),
@@ -86,17 +107,16 @@ impl Sampler {
         (!self.sent_again.is_empty()).then(|| self.sent_again.values().sum())
     }
 
-    /// Takes the counters at `t`; `weights` are those of the time until then.
-    pub(super) fn tick(
-        &mut self,
-        t: Time,
-        stats: &Stats,
-        connections: Option<&Connections>,
-        weights: &BTreeMap<String, f64>,
-        cpu: Used,
-    ) {
+    /// Takes the counters at `t`, and what the sender told then.
+    pub(super) fn tick(&mut self, t: Time, stats: &Stats, told: &Told, cpu: Used) {
+        let connections = told.connections.as_ref();
         let direction = self.case.traffic.direction();
-        let t_s = t.since(self.start).as_secs_f64();
+        let until = t.since(self.start);
+        let t_s = until.as_secs_f64();
+        let since = self
+            .counts
+            .last()
+            .map_or(Duration::ZERO, |c| c.0.since(self.start));
         let mut now: BTreeMap<String, Count> = BTreeMap::new();
         let before = self.counts.last().map(|c| c.1.clone()).unwrap_or_default();
         let busy = self.media(t, stats);
@@ -114,11 +134,15 @@ impl Sampler {
                 .flat_map(|c| &c.subflows)
                 .filter(|s| s.access.as_deref() == Some(&access.name) && s.is_established())
                 .collect();
+            let control = told.control(&access.name);
+            let decided = control.and_then(|c| c.weight);
             let sample = Sample {
                 now: c,
                 before: before.get(&access.name).copied().unwrap_or_default(),
                 flows: &flows,
-                weight: weights.get(&access.name).copied(),
+                weight: decided.or(told.weights.get(&access.name).copied()),
+                capacity_mbps: self.capacities.mean_mbps(&access.name, since, until),
+                estimate_mbps: control.and_then(|c| c.capacity_mbps),
                 busy: access.medium.as_ref().and_then(|m| busy.get(m).copied()),
             };
             self.rows.push(TimelineRow {

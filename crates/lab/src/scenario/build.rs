@@ -10,11 +10,12 @@ use serde_spanned::Spanned;
 use super::diagnostic::{Diagnostic, Problem, nearest};
 use super::files::Files;
 use super::plan::Planned;
-use super::raw::{RawAccess, RawCase, RawChange, RawLink, RawScenario, RawVariant};
+use super::raw::{RawAccess, RawCase, RawChange, RawLink, RawScenario, RawTraffic, RawVariant};
 use super::{
-    AccessSetup, Bystander, Case, Network, Overrides, Scenario, backhaul, link, network, only,
-    traffic,
+    AccessSetup, Bystander, Case, Network, Overrides, Scenario, Traffic, backhaul, link, network,
+    only, policy, traffic,
 };
+use crate::engine;
 use crate::summary::PaperFigure;
 
 pub(super) fn parse(
@@ -80,6 +81,9 @@ impl Builder<'_> {
             backhaul::check(name, b)?;
         }
         let network = network::build(&raw.network)?;
+        if let Some(policy) = &raw.policy {
+            engine::keys::policy(policy)?;
+        }
         let mut cases = Vec::new();
         if raw.variant.is_empty() {
             self.cases_of(None, &network, &mut cases)?;
@@ -92,6 +96,7 @@ impl Builder<'_> {
                 self.cases_of(Some(v), &network, &mut cases)?;
             }
         }
+        self.estimators_count(&cases)?;
         only::keep(&self.overrides.only, &mut cases)?;
         self.all_events_fit(&cases)?;
         Ok(Scenario {
@@ -245,6 +250,7 @@ impl Builder<'_> {
             phy_rate: raw.phy_rate.as_ref().map(|r| r.get_ref().0),
             backhaul: raw.backhaul.as_ref().map(|b| b.get_ref().clone()),
             backup: raw.backup.unwrap_or(false),
+            estimator: policy::estimator(raw.estimator.as_ref())?,
             down: build(&down, "down")?,
             up: build(&up, "up")?,
         })
@@ -302,7 +308,7 @@ impl Builder<'_> {
                     format!("{count} devices: expected at most 64"),
                 ));
             }
-            let traffic = d.traffic.as_ref().map(traffic::traffic).transpose()?;
+            let traffic = d.traffic.as_ref().map(of_others).transpose()?;
             let mptcp = match &d.engine {
                 None => false,
                 Some(e) => match e.get_ref().as_str() {
@@ -316,6 +322,11 @@ impl Builder<'_> {
                     span,
                     format!("device \"{name}\" has no access"),
                 ));
+            }
+            let mut estimators = d.access.values().filter_map(|a| a.estimator.as_ref());
+            if let Some(given) = estimators.next() {
+                let m = "other devices have no policy that could go by an estimate: remove it";
+                return Err(Problem::at(given.span(), m));
             }
             let accesses = d
                 .access
@@ -396,4 +407,16 @@ fn head_comment(text: &str) -> String {
         .map(|l| l.trim_start_matches('#').trim())
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+/// Reads the traffic of other devices.
+fn of_others(raw: &Spanned<RawTraffic>) -> Result<Traffic, Problem> {
+    match traffic::traffic(raw)? {
+        Traffic::Command(_) => {
+            let m = "traffic \"command\" runs on the measured device alone: give other devices \
+                     traffic of the lab's own, such as \"bulk\"";
+            Err(Problem::at(raw.span(), m))
+        }
+        ours => Ok(ours),
+    }
 }

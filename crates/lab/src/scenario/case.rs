@@ -8,7 +8,7 @@ use super::build::{Builder, Setting, no_access};
 use super::diagnostic::Problem;
 use super::raw::{RawCase, RawVariant};
 use super::text::Text;
-use super::{AccessSetup, Bystander, Case, Event, network, traffic, weights};
+use super::{AccessSetup, Bystander, Case, Event, network, policy, traffic, weights};
 use crate::engine;
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -20,6 +20,7 @@ impl Builder<'_> {
         variant: Option<&RawVariant>,
         setting: &Setting<'_>,
     ) -> Result<Case, Problem> {
+        let (raw, policy) = &self.governed(raw)?;
         let accesses = &setting.accesses;
         let known = || accesses.iter().map(|a| &a.name);
         let check = |a: &Spanned<String>| match known().any(|k| k == a.get_ref()) {
@@ -47,10 +48,12 @@ impl Builder<'_> {
         if let Some(why) = engine.get().refuses(&traffic) {
             return Err(Problem::at(raw.traffic.span(), why));
         }
+        policy::check_expectation(raw, !engine.get().has_subflows(), &traffic)?;
         self.covers(setting, duration, raw)?;
         let weights = raw.weights.as_ref();
         let weights = weights.map(|w| self.case_weights(w, setting)).transpose()?;
-        let mut events = self.events(accesses, &mine, duration, weights.is_some())?;
+        let name = raw.name.get_ref();
+        let mut events = self.events(name, accesses, &mine, duration, weights.is_some())?;
         let planned = setting.planned.events.iter();
         let concerns = |e: &&Event| mine.contains(&e.access) && e.at < duration;
         events.extend(planned.filter(concerns).cloned());
@@ -65,7 +68,8 @@ impl Builder<'_> {
         let base_name = raw.name.get_ref().clone();
         let cc = raw.cc.as_ref().map(|s| s.get_ref().clone());
         let used = accesses.iter().filter(|a| mine.contains(&a.name));
-        let used: Vec<AccessSetup> = used.cloned().collect();
+        let mut used: Vec<AccessSetup> = used.cloned().collect();
+        self.estimators(raw, *policy, &traffic, &mut used)?;
         let network = setting.network;
         Ok(Case {
             name: match variant {
@@ -89,6 +93,8 @@ impl Builder<'_> {
             expect: engine.get().expect(raw, self.seed())?,
             engine,
             weights,
+            policy: *policy,
+            probes: policy::probes(raw, &used)?,
             traffic,
             tcp_rmem: network::buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?.or(network.tcp_rmem),
             tcp_wmem: network::buffer(raw.tcp_wmem.as_ref(), "tcp_wmem")?

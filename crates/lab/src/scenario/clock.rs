@@ -1,10 +1,8 @@
 //! The clock that a scenario needs.
 
-use super::{Case, Scenario};
+use braid_mptcp::offer;
 
-/// MPTCP schedulers that a stock kernel has, or that Braid brings where it lacks them
-/// (docs/mptcp.md).
-const STOCK: [&str; 4] = ["default", "rr", "wrr", "active-standby"];
+use super::{Case, Scenario};
 
 impl Scenario {
     /// Reason why the scenario runs on the virtual clock alone, whose kernel is Braid's
@@ -25,9 +23,9 @@ fn own_kernel(case: &Case) -> Option<String> {
     if !case.engine.get().has_subflows() {
         return None;
     }
-    let scheduler = case.scheduler.as_deref().unwrap_or(STOCK[0]);
-    if !STOCK.contains(&scheduler) {
-        return Some(format!("the scheduler \"{scheduler}\""));
+    let scheduler = case.scheduler.as_deref();
+    if let Some(name) = scheduler.filter(|name| !offer::ON_STOCK_KERNELS.contains(name)) {
+        return Some(format!("the scheduler \"{name}\""));
     }
     let own = [
         ("num_segments", case.num_segments.is_some()),

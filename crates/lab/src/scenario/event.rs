@@ -5,15 +5,17 @@ use std::time::Duration;
 use braid_core::units::format_duration;
 use serde_spanned::Spanned;
 
-use super::build::{Builder, no_access};
+use super::build::{Builder, no_access, unknown};
 use super::diagnostic::{Problem, nearest};
 use super::raw::{RawEvent, RawLink, Way};
 use super::text::Either;
 use super::{AccessSetup, Action, Case, Event, backhaul, link};
 
 impl Builder<'_> {
+    /// Events of the case that the file calls `case`.
     pub(super) fn events(
         &self,
+        case: &str,
         all: &[AccessSetup],
         accesses: &[String],
         duration: Duration,
@@ -21,6 +23,7 @@ impl Builder<'_> {
     ) -> Result<Vec<Event>, Problem> {
         let mut out = Vec::new();
         for e in &self.raw.event {
+            self.check_cases(e)?;
             let (access, action, label) = match (&e.access, &e.set, &e.weights) {
                 (Some(access), Some(set), None) => {
                     let name = access.get_ref();
@@ -60,7 +63,7 @@ impl Builder<'_> {
             };
             check_times(e, self.raw.duration.get_ref().0)?;
             // What the case does not have cannot happen to it.
-            if !concerns(e, accesses, weighted) {
+            if !concerns(e, case, accesses, weighted) {
                 continue;
             }
             for at in occurrences(e).filter(|at| *at < duration) {
@@ -76,6 +79,22 @@ impl Builder<'_> {
         Ok(out)
     }
 
+    /// Refuses an event of cases that there are not.
+    fn check_cases(&self, e: &RawEvent) -> Result<(), Problem> {
+        let known = || {
+            self.raw
+                .case
+                .get_ref()
+                .iter()
+                .map(|c| c.name.get_ref().as_str())
+        };
+        let mut named = e.cases.iter().flatten();
+        match named.find(|n| !known().any(|k| k == n.get_ref())) {
+            Some(bad) => Err(unknown(bad, "case", known())),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses a duration from the command line or a campaign that ends before events of
     /// `cases` which the file's own duration has room for.
     pub(super) fn all_events_fit(&self, cases: &[Case]) -> Result<(), Problem> {
@@ -85,7 +104,8 @@ impl Builder<'_> {
         for case in cases {
             let own = self.own_duration(case);
             let accesses: Vec<_> = case.accesses.iter().map(|a| a.name.clone()).collect();
-            let mine = |e: &&RawEvent| concerns(e, &accesses, case.weights.is_some());
+            let weighted = case.weights.is_some();
+            let mine = |e: &&RawEvent| concerns(e, &case.base_name, &accesses, weighted);
             for e in self.raw.event.iter().filter(mine) {
                 let Some(last) = occurrences(e).filter(|at| *at < own).last() else {
                     continue;
@@ -197,8 +217,13 @@ fn occurrences(e: &RawEvent) -> impl Iterator<Item = Duration> {
     (0..times).map(move |i| first.saturating_add(every.saturating_mul(i)))
 }
 
-/// Whether an event happens to something that a case has: one of its accesses, or weights.
-fn concerns(e: &RawEvent, accesses: &[String], weighted: bool) -> bool {
+/// Whether an event happens to something that a case has: one of its accesses, or weights. One
+/// that names cases concerns no others.
+fn concerns(e: &RawEvent, case: &str, accesses: &[String], weighted: bool) -> bool {
+    let others = |cases: &Vec<Spanned<String>>| !cases.iter().any(|c| c.get_ref() == case);
+    if e.cases.as_ref().is_some_and(others) {
+        return false;
+    }
     match &e.access {
         Some(access) => accesses.contains(access.get_ref()),
         None => weighted,

@@ -11,6 +11,7 @@ mod link;
 mod network;
 mod only;
 mod plan;
+mod policy;
 pub(crate) mod raw;
 mod shipped;
 mod source;
@@ -23,7 +24,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use braid_api::diagnostic;
+use braid_api::config::{Estimator, Policy, Transfers};
+use braid_api::{SchedulerChange, diagnostic};
 use braid_core::sched::WrrMode;
 use braid_core::{AccessKind, Rate};
 use braid_mptcp::buffers;
@@ -108,6 +110,9 @@ pub struct AccessSetup {
     pub backhaul: Option<String>,
     /// Used only when no other access works.
     pub backup: bool,
+    /// Estimator by which a policy knows it.
+    #[serde(default)]
+    pub estimator: Estimator,
     /// Proxy to device.
     pub down: LinkSpec,
     /// Device to proxy.
@@ -159,6 +164,19 @@ pub enum Action {
     },
     /// New weights of accesses, by name.
     Weights(BTreeMap<String, f64>),
+}
+
+impl Action {
+    /// Returns the changes that it makes to the downlink and to the uplink of its access.
+    pub(crate) fn link_changes(&self) -> (Vec<LinkChange>, Vec<LinkChange>) {
+        let both = |change: LinkChange| (vec![change.clone()], vec![change]);
+        match self {
+            Self::Down | Self::Blackhole => both(LinkChange::Down),
+            Self::Up => both(LinkChange::Up),
+            Self::Change { down, up } => (down.clone(), up.clone()),
+            Self::Weights(_) | Self::Address(_) => (Vec::new(), Vec::new()),
+        }
+    }
 }
 
 /// A change of an access at a point in time.
@@ -217,6 +235,12 @@ pub struct Case {
     pub expect: Option<Expect>,
     /// Weights per access.
     pub weights: Option<BTreeMap<String, f64>>,
+    /// Policy that decides the weights, at both ends.
+    #[serde(default)]
+    pub policy: Policy,
+    /// Transfers by which accesses with the estimator `probe` are known, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<Transfers>,
     /// Traffic of the application.
     pub traffic: Traffic,
     /// Receive buffers of TCP sockets: least, initial, greatest, bytes; `None`: by the
@@ -245,6 +269,17 @@ impl Case {
     /// Receive buffers of TCP sockets on the kernel that runs here.
     pub fn receive_buffers(&self) -> [u32; 3] {
         self.tcp_rmem.unwrap_or_else(buffers::to_receive)
+    }
+
+    /// Returns the scheduler and its keys as the control API takes them.
+    pub(crate) fn scheduler_change(&self) -> SchedulerChange {
+        SchedulerChange {
+            name: self.scheduler.clone(),
+            wrr_mode: self.wrr_mode,
+            num_segments: self.num_segments,
+            opportunistic: self.opportunistic,
+            penalise: self.penalise,
+        }
     }
 }
 

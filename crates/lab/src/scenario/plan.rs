@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use braid_api::config::Estimator;
 use braid_core::{AccessKind, Rate};
 use braid_radio::model::{DelaySpec, LinkSpec, RateSpec};
 use braid_traces::signal::plan::{Attached, Plan, Row, State};
@@ -162,6 +163,7 @@ impl Builder<'_> {
             phy_rate: None,
             backhaul: None,
             backup: false,
+            estimator: Estimator::default(),
             down: build(down, Some(planned))?,
             up: build(&up, up_rate)?,
         })

@@ -20,6 +20,7 @@ pub(super) struct RawScenario {
     pub(super) duration: Spanned<Text<Duration>>,
     pub(super) warmup: Option<Spanned<Text<Duration>>>,
     pub(super) seed: Option<u64>,
+    pub(super) policy: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) network: RawNetwork,
     #[serde(default)]
@@ -94,6 +95,7 @@ pub(super) struct RawAccess {
     pub(super) phy_rate: Option<Spanned<Text<Rate>>>,
     pub(super) backhaul: Option<Spanned<String>>,
     pub(super) backup: Option<bool>,
+    pub(super) estimator: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) down: RawLink,
     #[serde(default)]
@@ -229,6 +231,7 @@ pub(super) struct RawEvent {
     pub(super) access: Option<Spanned<String>>,
     pub(super) set: Option<Spanned<Either<String, RawLink>>>,
     pub(super) weights: Option<Spanned<RawWeights>>,
+    pub(super) cases: Option<Vec<Spanned<String>>>,
     pub(super) direction: Option<Way>,
     pub(super) every: Option<Spanned<Text<Duration>>>,
     pub(super) times: Option<Spanned<u32>>,
@@ -296,12 +299,24 @@ pub(crate) struct RawCase {
     pub(crate) expect_every: Option<Spanned<Text<Duration>>>,
     pub(crate) cc: Option<Spanned<String>>,
     pub(crate) weights: Option<Spanned<Either<String, RawWeights>>>,
+    pub(crate) policy: Option<Spanned<String>>,
+    pub(crate) estimator: Option<Spanned<String>>,
+    pub(crate) probes: Option<Spanned<RawProbes>>,
     pub(crate) traffic: Spanned<RawTraffic>,
     pub(crate) tcp_rmem: Option<Spanned<[u32; 3]>>,
     pub(crate) tcp_wmem: Option<Spanned<[u32; 3]>>,
     pub(crate) short_queues: Option<bool>,
     pub(crate) duration: Option<Spanned<Text<Duration>>>,
     pub(crate) warmup: Option<Spanned<Text<Duration>>>,
+}
+
+/// Transfers by which the estimator `probe` knows an access.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawProbes {
+    pub(super) flows: Option<u32>,
+    pub(super) duration: Option<Text<Duration>>,
+    pub(super) interval: Option<Text<Duration>>,
 }
 
 pub(crate) type RawWeights = IndexMap<String, Number>;

@@ -60,6 +60,7 @@ const SHIPPED: &[Shipped] = embed![
     "weights",
     "latency-schedulers",
     "walk-weights",
+    "walk-auto",
     "congestion-controls",
     "receivers",
     "overrun",

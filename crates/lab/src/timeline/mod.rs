@@ -28,8 +28,12 @@ pub(crate) struct Sample<'a> {
     pub(crate) before: Count,
     /// Established subflows of the sender on this access.
     pub(crate) flows: &'a [&'a Subflow],
-    /// Weight in the interval.
+    /// Weight in the interval; under a policy the one that it has decided at the end.
     pub(crate) weight: Option<f64>,
+    /// Mean rate that the link could carry, IP layer, Mbit/s.
+    pub(crate) capacity_mbps: Option<f64>,
+    /// Estimate by which the sender's policy goes at the end, payload, Mbit/s.
+    pub(crate) estimate_mbps: Option<f64>,
     /// Fraction of the interval in which the shared medium was busy.
     pub(crate) busy: Option<f64>,
 }
@@ -196,6 +200,34 @@ columns! {
             value: |i| i.rows.last().and_then(|r| r.weight),
         },
     }
+    /// Mean rate that the link could carry in the interval, IP layer, Mbit/s.
+    capacity_mbps: Option<f64> {
+        unit: "Mbit/s",
+        read: |s| s.capacity_mbps,
+        drawn: Measure {
+            place: 8,
+            key: "capacity",
+            title: "Capacity",
+            unit: "Mbit/s",
+            explanation: "Rate that each link could carry, whole IP packets.",
+            shape: Shape::Lines,
+            value: |i| i.mean(|r| r.capacity_mbps),
+        },
+    }
+    /// Estimated capacity by which the sender's policy goes, payload, Mbit/s.
+    estimate_mbps: Option<f64> {
+        unit: "Mbit/s",
+        read: |s| s.estimate_mbps,
+        drawn: Measure {
+            place: 9,
+            key: "estimate",
+            title: "Estimates",
+            unit: "Mbit/s",
+            explanation: "Capacity of each access as the sender's policy estimates it, payload.",
+            shape: Shape::Lines,
+            value: |i| i.mean(|r| r.estimate_mbps),
+        },
+    }
     /// `up`, `down`, `blackhole`, and, from the engine, `backup`, `stale`.
     state: String {
         unit: "",
@@ -206,7 +238,7 @@ columns! {
         unit: "fraction",
         read: |s| s.busy,
         drawn: Measure {
-            place: 8,
+            place: 10,
             key: "busy",
             title: "Channel busy",
             unit: "%",

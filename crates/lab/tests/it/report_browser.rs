@@ -314,6 +314,7 @@ fn every_kind_of_run_draws_everywhere() {
         ("requests", synthetic::requests()),
         ("interruption", synthetic::interruption(6)),
         ("walk", synthetic::walk()),
+        ("followed", synthetic::followed()),
         ("contention", synthetic::contention()),
         ("campaign", campaign()),
     ];
@@ -403,6 +404,51 @@ fn legends_measures_and_theme_react() {
     );
     assert_eq!(scales, 1);
     shown.check_quiet();
+}
+
+#[test]
+fn a_policy_has_the_three_figures_of_the_paper() {
+    let Some((browser, _turn)) = browser() else {
+        return;
+    };
+    let shown = Shown::new(&browser, &synthetic::followed());
+    // One case has a policy; the others are lines beside it.
+    let charts = "[...document.querySelectorAll('#policies .chart')]";
+    assert_eq!(shown.eval(&format!("{charts}.length")), 3);
+    let names = |figure: usize| {
+        let all = shown.eval(&format!(
+            "{charts}[{figure}].chart.getOption().series.map(s => s.name).join('; ')"
+        ));
+        all.as_str().unwrap().to_owned()
+    };
+    let [start, operator] = [
+        "MPTCP weights of the start",
+        "MPTCP weights of the operator",
+    ];
+    assert_eq!(
+        names(0),
+        "nr, estimated; wifi, estimated; nr, capacity; wifi, capacity"
+    );
+    assert_eq!(
+        names(1),
+        format!("nr; wifi; nr, {operator}; wifi, {operator}")
+    );
+    assert_eq!(
+        names(2),
+        format!("nr; wifi; the links could carry; {start}; {operator}")
+    );
+    // Payload: the capacity of 300 Mbit/s at the start, less headers.
+    let first = shown.eval(&format!(
+        "{charts}[0].chart.getOption().series[2].data[0][1]"
+    ));
+    let first = first.as_f64().unwrap();
+    assert!((270.0..290.0).contains(&first), "{first}");
+    let header = shown.eval("document.querySelector('#policies header p').textContent");
+    assert_eq!(header, "616 of 640 Mbit/s · 96.3 %");
+    shown.check_quiet();
+    // Without a policy there is no such part.
+    let shown = Shown::new(&browser, &synthetic::walk());
+    assert_eq!(shown.eval("document.querySelectorAll('#policy').length"), 0);
 }
 
 #[test]

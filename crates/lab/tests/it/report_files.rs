@@ -33,6 +33,7 @@ fn a_run_reads_back_as_it_was() {
         synthetic::requests(),
         synthetic::interruption(3),
         synthetic::contention(),
+        synthetic::followed(),
         synthetic::hostile(),
     ] {
         let dir = tempfile::tempdir().unwrap();
@@ -155,6 +156,33 @@ fn default_names_tell_scenario_and_time() {
     let (a, b) = (make(), make());
     assert!(a.path().ends_with("out/static-20260131T120102Z"));
     assert!(b.path().ends_with("out/static-20260131T120102Z-2"));
+}
+
+#[test]
+fn journals_are_among_the_files_of_a_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = RunDir::create(dir.path(), COMMAND).unwrap();
+    let name = run.write_journal(2, "proxy", "{}\n").unwrap();
+    assert_eq!(name, "journal-2-proxy.jsonl");
+    run.write_journal(12, "device.old", "{}\n").unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), "{}\n");
+    drop(run);
+    // The next run takes the folder over.
+    drop(RunDir::create(dir.path(), COMMAND).unwrap());
+    assert!(!dir.path().join("journal-12-device.old.jsonl").exists());
+    for foreign in [
+        "journal-mine.jsonl",
+        "journal-1-mine.jsonl",
+        "journal-2.jsonl",
+    ] {
+        fs::write(dir.path().join(foreign), "mine").unwrap();
+        let e = RunDir::create(dir.path(), COMMAND).unwrap_err();
+        assert!(
+            matches!(&e, FilesError::Foreign { found, .. } if found == foreign),
+            "{e}"
+        );
+        fs::remove_file(dir.path().join(foreign)).unwrap();
+    }
 }
 
 #[test]

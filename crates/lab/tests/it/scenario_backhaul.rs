@@ -121,6 +121,12 @@ fn what_does_not_go_together_is_refused() {
             "expected tcp, mptcp",
         ),
         (
+            "traffic = \"bulk\"\n[device.tcp.access.x]",
+            "traffic = { kind = \"command\", run = \"iperf3 -c {proxy}\" }\n[device.tcp.access.x]",
+            "b.toml:19:",
+            "give other devices traffic of the lab's own",
+        ),
+        (
             "\"tcp_vegas.alpha\"",
             "vegas",
             "b.toml:4:",

@@ -33,6 +33,12 @@ pub const LOG: &str = "run.log";
 /// The report for people.
 pub const REPORT: &str = "report.html";
 
+/// Begin and end of the names of journals: the number of the case, and whose it is, stand between.
+const JOURNAL: &str = "journal-";
+const JOURNAL_END: &str = ".jsonl";
+/// Ends that have a journal, and the one before that was full.
+const JOURNALED: [&str; 4] = ["device", "device.old", "proxy", "proxy.old"];
+
 const OURS: [&str; 6] = [LOG, SUMMARY, TIMELINE, EVENTS, SCENARIO, REPORT];
 /// How temporary files start; a crash may leave one behind.
 const TEMPORARY: &str = ".braid-";
@@ -150,6 +156,17 @@ impl RunDir {
         write_whole(&self.path.join(SUMMARY), to_json(summary).as_bytes())
     }
 
+    /// Writes the journal of an end, such as `proxy`, in case number `case` of the summary, from
+    /// 1; returns its name.
+    ///
+    /// # Errors
+    /// No space, or no right to write.
+    pub fn write_journal(&self, case: usize, end: &str, text: &str) -> Result<String, FilesError> {
+        let name = format!("{JOURNAL}{case}-{end}{JOURNAL_END}");
+        write_whole(&self.path.join(&name), text.as_bytes())?;
+        Ok(name)
+    }
+
     /// Writes the report.
     ///
     /// # Errors
@@ -196,7 +213,9 @@ impl RunDir {
             );
         }
         names.sort();
-        let foreign = |n: &&String| !OURS.contains(&n.as_str()) && !n.starts_with(TEMPORARY);
+        let foreign = |n: &&String| {
+            !OURS.contains(&n.as_str()) && !n.starts_with(TEMPORARY) && !is_journal(n)
+        };
         let marked =
             fs::read(self.path.join(LOG)).is_ok_and(|t| t.starts_with(LOG_MARK.as_bytes()));
         let found = match names.iter().find(foreign) {
@@ -218,6 +237,13 @@ impl RunDir {
         }
         Ok(())
     }
+}
+
+/// Whether a run names a journal so.
+fn is_journal(name: &str) -> bool {
+    let between = name.strip_prefix(JOURNAL);
+    let parts = between.and_then(|n| n.strip_suffix(JOURNAL_END)?.split_once('-'));
+    parts.is_some_and(|(case, end)| case.parse::<usize>().is_ok() && JOURNALED.contains(&end))
 }
 
 /// `run.log`: a line for each thing the lab did, with the seconds since it was

@@ -42,6 +42,12 @@ struct CaseData<'a> {
     failed: bool,
     /// The access of a single-path case.
     access: Option<&'a str>,
+    /// Policy that decided its weights.
+    policy: Option<&'a str>,
+    /// Whether it had weights to begin with.
+    weighted: bool,
+    /// Payload / IP packet.
+    payload: Option<f64>,
     /// Whether goodput is what it is about.
     bulk: bool,
     goodput: Option<[f64; 3]>,
@@ -154,6 +160,13 @@ impl<'a> Data<'a> {
         !self.runs.is_empty()
     }
 
+    /// Whether there is a case whose weights a policy decided.
+    pub(super) fn has_policy(&self) -> bool {
+        self.runs
+            .iter()
+            .any(|r| self.cases[r.case].policy.is_some())
+    }
+
     /// Whether there is a latency distribution.
     pub(super) fn has_cdf(&self) -> bool {
         self.cases.iter().any(|c| !c.cdf.is_empty())
@@ -207,6 +220,9 @@ fn case<'a>(c: &Case<'a>) -> CaseData<'a> {
         name: c.name,
         failed: c.failed(),
         access: first.access.as_deref(),
+        policy: first.policy.as_deref(),
+        weighted: first.weights.is_some(),
+        payload: c.median(|r| r.payload_fraction),
         bulk,
         goodput: goodput.map(
             |Spread {

@@ -23,6 +23,7 @@ const JS: &str = concat!(
     include_str!("../../../assets/report/base.js"),
     include_str!("../../../assets/report/overview.js"),
     include_str!("../../../assets/report/time.js"),
+    include_str!("../../../assets/report/policy.js"),
     include_str!("../../../assets/report/page.js"),
     "})();\n",
 );
@@ -40,6 +41,7 @@ struct Page<'a> {
     paper: Vec<String>,
     has_goodput: bool,
     has_cdf: bool,
+    has_policy: bool,
     has_time: bool,
     thinned_ms: Option<u64>,
     recoveries: Option<Table>,
@@ -77,6 +79,7 @@ pub fn render(files: &RunFiles) -> String {
         paper: paper_lines(s),
         has_goodput: data.has_goodput(),
         has_cdf: data.has_cdf(),
+        has_policy: data.has_policy(),
         has_time: data.has_time(),
         thinned_ms: data.thinned_ms,
         recoveries: outages::recoveries(&cases, &order).map(|c| Table::of(&c, &order)),

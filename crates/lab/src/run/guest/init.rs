@@ -11,7 +11,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
+use nix::libc::MCL_ONFAULT;
 use nix::mount::{MsFlags, mount};
+use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{dup2_stderr, dup2_stdout, getpid, sync};
@@ -77,7 +79,12 @@ fn set_up() -> Result<()> {
     // or, by a limit that follows from the guest's size, a slow connection.
     let none = "1000000000 1000000000 1000000000";
     fs::write("/proc/sys/net/ipv4/tcp_mem", none).context("set net.ipv4.tcp_mem")?;
-    fs::write("/proc/sys/vm/panic_on_oom", "1").context("set vm.panic_on_oom")
+    fs::write("/proc/sys/vm/panic_on_oom", "1").context("set vm.panic_on_oom")?;
+    // Pages of the program that were needed once stay: read from the host again and again, they
+    // would keep a guest without memory busy for ever instead of ending it.
+    let once_needed = MlockAllFlags::from_bits_retain(MCL_ONFAULT);
+    let all = MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | once_needed;
+    mlockall(all).context("lock the program's pages")
 }
 
 fn read_job() -> Result<Job> {

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "report")]
 mod kinds;
+mod policy;
 mod refused;
 
 use std::collections::BTreeMap;
@@ -154,6 +155,36 @@ fn schedulers_and_weights_are_read() {
     let heard: Scenario = serde_json::from_str(&told).unwrap();
     assert_eq!(heard.cases, s.cases);
     assert_eq!(heard.media, s.media);
+}
+
+#[test]
+fn events_may_concern_some_cases_alone() {
+    let weighted = |name: &str| {
+        format!(
+            "[[case]]\nname = \"{name}\"\nengine = \"mptcp\"\nscheduler = \"wrr\"\n\
+             weights = {{ nr = 1 }}\ntraffic = \"bulk\"\n"
+        )
+    };
+    let event = "[[event]]\nat = \"4 s\"\nweights = { nr = 2 }\ncases = [\"follows\"]\n";
+    let text = format!(
+        "{GOOD}\n{}{}{event}",
+        weighted("stays"),
+        weighted("follows")
+    );
+    let s = parse(&text).unwrap();
+    let changes = |name: &str| {
+        let case = s.cases.iter().find(|c| c.name == name).unwrap();
+        let mut events = case.events.iter();
+        events.any(|e| matches!(e.action, Action::Weights(_)))
+    };
+    assert_eq!((changes("follows"), changes("stays")), (true, false));
+    let wrong = text.replace("[\"follows\"]", "[\"folows\"]");
+    let m = parse(&wrong).unwrap_err().to_string();
+    assert!(
+        m.starts_with("t.toml:55:10: unknown case \"folows\""),
+        "{m}"
+    );
+    assert!(m.contains("did you mean \"follows\"?"), "{m}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! table and the report, and to test them, without radios.
 
 mod changing;
+mod policy;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 pub(crate) use changing::{contention, interruption, walk};
+pub(crate) use policy::followed;
 
 /// An access of the made-up runs: name, Mbit/s, RTT in ms.
 pub(crate) type Link = (&'static str, f64, f64);

@@ -2,14 +2,16 @@
 //! through their control sockets.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Result;
 use braid_api::client::Client;
 use braid_api::{
-    AccessChange, AccessState, AccessStatus, Connections, Counters, Event, EventKind, Events,
-    Expected, Priorities, Role, SchedulerChange, Status, Weights,
+    AccessChange, AccessState, AccessStatus, Connections, ControlStatus, Counters, Event,
+    EventKind, Events, Expected, Priorities, Role, SchedulerChange, Status, Weights,
 };
+use braid_mptcp::offer::ACTIVE_STANDBY;
 use braid_mptcp::weights;
 use indexmap::IndexMap as Map;
 use serde::Serialize;
@@ -17,13 +19,16 @@ use serde::Serialize;
 use super::Context;
 use super::DEVICE;
 use super::child::{Lines, epitaph, log_sink, wait_ready, write_json};
+use super::journals::{self, Journal};
 use crate::engine::config::Configs;
 use crate::scenario::{Case, Direction};
 use braid_netns::error::LabError;
 use braid_netns::{Child, Namespace, Spawn, Topology};
 
+/// Time for a daemon to take back what it has set, and to write its journal.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// Schedulers that go by an order of the accesses.
-const BY_ORDER: [&str; 2] = ["active-standby", "priority-based"];
+const BY_ORDER: [&str; 2] = [ACTIVE_STANDBY, "priority-based"];
 
 struct End {
     /// Its drop ends the process.
@@ -60,8 +65,10 @@ impl Ends {
             .device(DEVICE)
             .ok_or_else(|| anyhow::anyhow!("the topology lacks its device"))?;
         let engine = case.engine.get();
-        let mut configs = Configs::new(case, topology, device)?;
-        engine.configure(case, topology.service, context.run.dir(), &mut configs)?;
+        let dir = context.run.dir();
+        journals::clear(dir)?;
+        let mut configs = Configs::new(case, topology, device, dir)?;
+        engine.configure(case, topology.service, dir, &mut configs)?;
         // The proxy first: it has to allow what the device will join.
         let mut started = Vec::new();
         if let Some(config) = &configs.proxy_of_others {
@@ -99,6 +106,18 @@ impl Ends {
         Ok(ends)
     }
 
+    /// Ends the daemons of `case` and returns the journals that they have left: they write the
+    /// last lines at their end.
+    pub(super) fn finish(mut self, case: &Case, dir: &Path) -> Result<Vec<Journal>> {
+        if !case.engine.get().has_journal() {
+            return Ok(Vec::new());
+        }
+        for end in [&mut self.device, &mut self.proxy] {
+            end.child.terminate(FAREWELL)?;
+        }
+        journals::read(dir)
+    }
+
     /// Why a daemon ended, if one has.
     pub(super) fn epitaph(&mut self) -> Option<anyhow::Error> {
         let both = [&mut self.device, &mut self.proxy];
@@ -124,14 +143,9 @@ impl Ends {
         if case.engine.get().default_scheduler().is_none() {
             return Ok(());
         }
-        let change = SchedulerChange {
-            name: case.scheduler.clone(),
-            wrr_mode: case.wrr_mode,
-            num_segments: case.num_segments,
-            opportunistic: case.opportunistic,
-            penalise: case.penalise,
-        };
-        if change != SchedulerChange::default() {
+        let change = case.scheduler_change();
+        // Under a policy the daemons begin with it.
+        if !case.policy.decides() && change != SchedulerChange::default() {
             for end in [&mut self.device, &mut self.proxy] {
                 end.client.put("/v1/scheduler", &change).await?;
             }
@@ -190,6 +204,14 @@ impl Ends {
     /// Subflow facts of the sender; `None` when it does not answer.
     pub(super) async fn connections(&mut self, case: &Case) -> Option<Connections> {
         self.sender(case).client.get("/v1/connections").await.ok()
+    }
+
+    /// Decisions of the sender, and the estimates behind them; `None` where no policy decides.
+    pub(super) async fn control(&mut self, case: &Case) -> Option<ControlStatus> {
+        if !case.policy.decides() {
+            return None;
+        }
+        self.sender(case).client.get("/v1/control").await.ok()
     }
 
     /// Reads the events at the device; empty unless the engine is Multipath TCP.

@@ -6,14 +6,12 @@ use std::sync::OnceLock;
 
 #[cfg(feature = "bpf")]
 use braid_mptcp::bpf;
+use braid_mptcp::offer::ACTIVE_STANDBY;
 use braid_mptcp::socket;
 use braid_mptcp::support::Support;
 use braid_mptcp::weights;
 
 use crate::scenario::Case;
-
-/// The scheduler of Braid's kernel that one access's backup flags amount to.
-const STANDBY: &str = "active-standby";
 
 /// Congestion controls registered for this run; gone from the kernel with it.
 #[derive(Debug)]
@@ -76,7 +74,7 @@ impl Controls {
         match self.support.require_scheduler(name) {
             #[cfg(feature = "bpf")]
             Err(_) if stands_in_for(name) => bpf::require(),
-            Err(_) if name == STANDBY => Ok(()),
+            Err(_) if name == ACTIVE_STANDBY => Ok(()),
             own => own,
         }
     }
@@ -92,8 +90,10 @@ impl Controls {
     /// Whether the order of accesses, by MP_PRIO, stands in for the scheduler of
     /// `case`.
     pub(super) fn orders(&self, case: &Case) -> bool {
-        let standby = case.scheduler.as_deref() == Some(STANDBY);
-        case.engine.get().in_kernel() && standby && self.support.require_scheduler(STANDBY).is_err()
+        let standby = case.scheduler.as_deref() == Some(ACTIVE_STANDBY);
+        case.engine.get().in_kernel()
+            && standby
+            && self.support.require_scheduler(ACTIVE_STANDBY).is_err()
     }
 
     /// Returns the kernel's name for the congestion control of `case`'s sockets; `None`:

@@ -10,15 +10,14 @@ use braid_radio::model::LinkSpec;
 
 use super::Context;
 use super::DEVICE;
-use super::app::{App, pair};
 use super::child::log_sink;
+use super::program::{App, pair};
 use crate::engine::PORT;
 use crate::scenario::{Case, Command, Direction, Traffic, queued};
 use braid_netns::error::LabError;
 use braid_netns::{Device, Spawn, Topology};
 use braid_traffic::{
-    self, Bulk, CommandOutcome, CommandSpec, Kind, Role, RunningCommand, TrafficReport,
-    TrafficSpec, Transport,
+    self, CommandOutcome, CommandSpec, Role, RunningCommand, TrafficReport, TrafficSpec, Transport,
 };
 
 /// Results of the measured traffic.
@@ -105,7 +104,7 @@ impl Apps {
                     SocketAddr::new(topology.service, PORT),
                     transport,
                     case,
-                );
+                )?;
                 spec.cc = context.controls.of_case(case).map(str::to_owned);
                 spec.warmup = case.warmup;
                 spec.seed = context.scenario.seed;
@@ -228,7 +227,7 @@ async fn bystanders(context: &Context<'_>, case: &Case, topology: &Topology) -> 
                 SocketAddr::new(topology.service, port),
                 transport,
                 case,
-            );
+            )?;
             spec.cc = (b.cc.as_deref()).map(|cc| context.controls.of_kernel(cc).to_owned());
             // Until after the end of what is measured.
             spec.duration += Duration::from_secs(5);
@@ -295,10 +294,13 @@ fn longest_rtt(a: &crate::scenario::AccessSetup) -> Duration {
     one(&a.down) + one(&a.up)
 }
 
-fn spec(traffic: &Traffic, at: SocketAddr, transport: Transport, case: &Case) -> TrafficSpec {
-    // Of commands, only that of the measured device is started.
-    let bulk = || Kind::Bulk(Bulk { bytes: None });
-    let kind = traffic.ours().unwrap_or_else(bulk);
+fn spec(
+    traffic: &Traffic,
+    at: SocketAddr,
+    transport: Transport,
+    case: &Case,
+) -> Result<TrafficSpec> {
+    let kind = traffic.ours().context("a command is no traffic of ours")?;
     let mut spec = TrafficSpec::new(Role::Server, at, kind, case.duration);
     spec.transport = transport;
     spec.direction = match traffic.direction() {
@@ -306,5 +308,5 @@ fn spec(traffic: &Traffic, at: SocketAddr, transport: Transport, case: &Case) ->
         Direction::Up => braid_traffic::Direction::Up,
         Direction::Both => braid_traffic::Direction::Both,
     };
-    spec
+    Ok(spec)
 }
