@@ -39,7 +39,12 @@ pub(crate) fn run(command: ChildCommand) -> Result<ExitCode> {
             emulator::run(config, &control)?;
         }
         ChildCommand::Guest => braid_lab::run::guest::init::main()?,
-        ChildCommand::Traffic { spec } => return Ok(ExitCode::from(traffic::main(&spec))),
+        ChildCommand::Traffic { spec } => {
+            if let Err(e) = traffic::main(&spec) {
+                eprintln!("braid traffic: {e}");
+                return Ok(ExitCode::from(e.exit_status()));
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

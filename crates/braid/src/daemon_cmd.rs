@@ -33,7 +33,8 @@ pub(crate) struct Where {
     /// The control API's Unix socket.
     #[arg(long, value_name = "PATH", default_value = "/run/braid/control.sock")]
     control: PathBuf,
-    /// Only say whether the configuration is right (exit status 2: it is not); change nothing.
+    /// Only say whether the configuration is right (exit status 2: it is not), and warn of what
+    /// cannot work as this machine is now; change nothing.
     #[arg(long)]
     check: bool,
     /// Least important message logged on standard error: every change of an access's state (info), of every
@@ -92,7 +93,12 @@ pub(crate) fn run(command: DaemonCommand) -> ExitCode {
         }
     };
     if at.check {
-        return say(daemon::check(role, &at.config));
+        return say(daemon::check(role, &at.config).map(|checked| {
+            for warning in checked.warnings {
+                eprintln!("braid: warning: {warning}");
+            }
+            checked.summary
+        }));
     }
     log(at.log);
     match daemon::run(role, &at.config, &at.control) {

@@ -14,7 +14,10 @@ pub(crate) fn daemon(e: Error) -> anyhow::Error {
     match e {
         Error::Unreachable { ref source, .. } => {
             let hint = match source.kind() {
-                io::ErrorKind::PermissionDenied => "run it as root: sudo braid ...",
+                io::ErrorKind::PermissionDenied => {
+                    "run it as root: sudo braid ...; members of a group can read, too, where \
+                     [control_socket] group names one"
+                }
                 _ => {
                     "start the daemon: braid up (or systemctl start braid); one that serves \
                      another socket is named by --control"

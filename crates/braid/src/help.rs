@@ -6,10 +6,15 @@ const STATUS: &str = "0 done, 1 failed, 2 bad usage or file, 3 the machine lacks
                       130 interrupted";
 
 /// Exit status of the commands that have one of their own.
-const OWN_STATUS: [(&str, &str); 2] = [
+const OWN_STATUS: [(&str, &str); 3] = [
     (
         "run",
         "that of the program; 2 bad usage, 3 the machine lacks something",
+    ),
+    (
+        "status",
+        "0 done, 1 failed, 2 bad usage, 130 interrupted; with --check 0 all is well, 1 something \
+         is wrong, 2 nothing works or no daemon answers, 3 it may not be asked",
     ),
     (
         "doctor",
@@ -18,7 +23,7 @@ const OWN_STATUS: [(&str, &str); 2] = [
 ];
 
 /// Command, examples, page.
-const EXAMPLES: [(&str, &[&str], &str); 19] = [
+const EXAMPLES: [(&str, &[&str], &str); 20] = [
     (
         "lab",
         &["braid lab list", "braid lab run static"],
@@ -105,7 +110,11 @@ const EXAMPLES: [(&str, &[&str], &str); 19] = [
     ),
     (
         "status",
-        &["braid status", "braid status --watch --connections"],
+        &[
+            "braid status",
+            "braid status --watch --connections",
+            "braid status --check",
+        ],
         "docs/status.md",
     ),
     (
@@ -117,10 +126,19 @@ const EXAMPLES: [(&str, &[&str], &str); 19] = [
         "set",
         &[
             "braid set weights nr=30 wifi=100",
+            "braid set weights --down nr=4 wifi=1",
             "braid set backup lifi on",
             "braid set scheduler wrr --mode strict",
         ],
         "docs/status.md",
+    ),
+    (
+        "replay",
+        &[
+            "braid replay journal.jsonl",
+            "braid replay journal.jsonl --policy static --policy capacity",
+        ],
+        "docs/internals/control.md",
     ),
 ];
 

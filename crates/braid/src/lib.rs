@@ -9,6 +9,8 @@ pub mod doctor;
 #[cfg(feature = "report")]
 pub mod events_cmd;
 #[cfg(feature = "report")]
+pub mod replay_cmd;
+#[cfg(feature = "report")]
 pub mod run_cmd;
 #[cfg(feature = "report")]
 mod runtime;

@@ -49,6 +49,9 @@ enum Command {
     /// Change a running daemon: weights, scheduler, accesses, their order.
     #[cfg(feature = "report")]
     Set(braid::set_cmd::SetArgs),
+    /// Run a policy over a journal, and say where it decides otherwise.
+    #[cfg(feature = "report")]
+    Replay(braid::replay_cmd::ReplayArgs),
     #[command(flatten)]
     Daemon(daemon_cmd::DaemonCommand),
     #[command(flatten)]
@@ -85,6 +88,8 @@ fn main() -> ExitCode {
         Command::Events(args) => braid::events_cmd::run(&args),
         #[cfg(feature = "report")]
         Command::Set(args) => braid::set_cmd::run(args),
+        #[cfg(feature = "report")]
+        Command::Replay(args) => braid::replay_cmd::run(&args),
         Command::Child(c) => children::run(c),
     };
     match result {

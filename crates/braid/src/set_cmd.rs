@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use braid_api::client::{Client, segment};
-use braid_api::{AccessChange, Expected, Priorities, SchedulerChange, Weights};
+use braid_api::{AccessChange, Engine, Expected, Priorities, Role, SchedulerChange, Weights};
 use braid_core::sched::WrrMode;
 use braid_core::{Rate, weight};
+use braid_netns::error::LabError;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 
@@ -27,7 +28,8 @@ pub struct SetArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Shares of accesses in what this end sends; those not named keep theirs
+    /// Shares of accesses; those not named keep theirs. At the device in both directions, at the
+    /// proxy in what it sends
     Weights {
         /// Access and share, 0 to 1000000, one of them above 0: nr=30 wifi=100
         #[arg(required_unless_present = "reset", value_name = "NAME=W", value_parser = share)]
@@ -38,6 +40,12 @@ enum What {
         /// Give the connection back to the weights of all
         #[arg(long, requires = "connection", conflicts_with = "weights")]
         reset: bool,
+        /// In uplinks alone: in what the device sends
+        #[arg(long, conflicts_with_all = ["down", "connection"])]
+        up: bool,
+        /// In downlinks alone: in what the proxy sends
+        #[arg(long, conflicts_with = "connection")]
+        down: bool,
     },
     /// Order of accesses: those of the least number carry, the others wait until all
     /// of these have gone; those not named keep theirs
@@ -189,20 +197,14 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
                 weights,
                 connection,
                 reset,
+                up,
+                down,
             } => {
                 let change = Weights(weights.into_iter().collect::<BTreeMap<_, _>>());
-                let path = match connection {
-                    Some(token) => format!("/v1/connections/{token}/weights"),
-                    None => "/v1/weights".into(),
-                };
-                let now = match reset {
-                    true => client.delete_for::<Weights>(&path).await,
-                    false => client.put_for::<_, Weights>(&path, &change).await,
-                };
-                let now = now.map_err(daemon)?.0;
-                let all = now.iter().map(|(name, w)| format!("{name}={w}"));
-                let of = connection.map_or(String::new(), |t| format!(" of {t}"));
-                println!("weights{of}: {}", all.collect::<Vec<_>>().join(" "));
+                match connection {
+                    Some(token) => set_weights_of_one(&mut client, token, reset, &change).await?,
+                    None => set_weights(&mut client, (up, down), &change).await?,
+                }
             }
             What::Priority { priorities } => {
                 let change = Priorities(priorities.into_iter().collect());
@@ -273,6 +275,95 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Properties of an end by which directions are chosen.
+#[derive(Deserialize)]
+struct End {
+    role: Role,
+    engine: Engine,
+    /// Absent where nobody can be asked to set weights of downlinks.
+    #[serde(default)]
+    down_weights: Option<BTreeMap<String, f64>>,
+}
+
+/// Changes the weights of all connections, in one direction or both.
+async fn set_weights(client: &mut Client, only: (bool, bool), change: &Weights) -> Result<()> {
+    let end: End = client.get("/v1/status").await.map_err(daemon)?;
+    let (up, down) = match (end.role, only) {
+        (Role::Proxy, (true, _)) => {
+            let what = "weights of uplinks: this is the proxy, and the device sets them: run it \
+                        there, or leave --up out";
+            return Err(LabError::BadInput(what.into()).into());
+        }
+        // What it sends are the downlinks.
+        (Role::Proxy, _) => (true, false),
+        (Role::Device, (false, false)) => (true, end.down_weights.is_some()),
+        (Role::Device, only) => only,
+    };
+    let zero = change.0.values().any(|w| *w == 0.0);
+    if zero && down && !up && end.engine != Engine::Mpquic {
+        let what = "weight 0 leaves an access out in both directions (MP_PRIO): leave --down out, \
+                    or take a small weight";
+        return Err(LabError::BadInput(what.into()).into());
+    }
+    // First what another host may refuse: then nothing has changed.
+    let downlinks = match down {
+        true => Some(put_weights(client, DOWNLINKS, change).await),
+        false => None,
+    };
+    let downlinks = downlinks.transpose().map_err(|e| match up {
+        true => e.context("nothing was changed (--up sets those of uplinks alone)"),
+        false => e,
+    })?;
+    if up {
+        match put_weights(client, UPLINKS, change).await {
+            Ok(now) => println!("weights: {}", all(&now)),
+            Err(e) => {
+                if downlinks.is_some() {
+                    let before = end.down_weights.unwrap_or_default();
+                    let old = |name: &String| before.get(name).copied().unwrap_or(1.0);
+                    let old = change.0.keys().map(|n| (n.clone(), old(n)));
+                    // Its reason is no news beside the first.
+                    let _ = put_weights(client, DOWNLINKS, &Weights(old.collect())).await;
+                }
+                return Err(e);
+            }
+        }
+    }
+    if let Some(now) = downlinks {
+        println!("weights of downlinks: {}", all(&now));
+    }
+    Ok(())
+}
+
+/// Requests for weights of what this end sends, and of what the proxy sends to it.
+const UPLINKS: &str = "/v1/weights";
+const DOWNLINKS: &str = "/v1/weights/down";
+
+async fn put_weights(client: &mut Client, path: &str, change: &Weights) -> Result<Weights> {
+    client.put_for(path, change).await.map_err(daemon)
+}
+
+/// Changes the weights of one connection.
+async fn set_weights_of_one(
+    client: &mut Client,
+    token: u32,
+    reset: bool,
+    change: &Weights,
+) -> Result<()> {
+    let path = format!("/v1/connections/{token}/weights");
+    let now = match reset {
+        true => client.delete_for::<Weights>(&path).await,
+        false => client.put_for::<_, Weights>(&path, change).await,
+    };
+    println!("weights of {token}: {}", all(&now.map_err(daemon)?));
+    Ok(())
+}
+
+fn all(weights: &Weights) -> String {
+    let all = weights.0.iter().map(|(name, w)| format!("{name}={w}"));
+    all.collect::<Vec<_>>().join(" ")
 }
 
 /// Changes one access.

@@ -14,6 +14,8 @@ use crate::runtime::runtime;
 #[derive(Deserialize)]
 struct Said {
     engine: Engine,
+    #[serde(default)]
+    engines: Vec<Engine>,
 }
 
 /// Refuses where a daemon that serves `control` has no MPTCP, and no tunnel either, which would
@@ -24,7 +26,7 @@ struct Said {
 pub(super) fn refuse(control: &Path) -> Result<()> {
     // One that is not there, or may not be asked, decides nothing.
     let said = runtime()?.block_on(Client::new(control).get::<Said>("/v1/status"));
-    if said.is_ok_and(|s| s.engine == Engine::Mpquic) {
+    if said.is_ok_and(|s| s.engine == Engine::Mpquic && !s.engines.contains(&Engine::Mptcp)) {
         return Err(LabError::BadInput(format!(
             "the daemon at {} speaks Multipath QUIC, and a tunnel over which any program goes does \
              not exist yet\n  forward a port, and have the program connect there: [mpquic] forward \

@@ -1,8 +1,11 @@
 //! `braid status`: what a running daemon does, over its control API.
 
+mod check;
+mod fallen;
 mod listed;
 mod rates;
 mod show;
+mod totals;
 mod view;
 
 use std::io::{self, IsTerminal, Write};
@@ -12,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use braid_api::Connections;
-use braid_api::client::Client;
+use braid_api::client::{Client, Error};
 use braid_netns::error::LabError;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,6 +24,7 @@ use crate::daemon_error::{daemon, is_away};
 use crate::runtime::runtime;
 use crate::table::Output;
 use show::Shown;
+use view::View;
 
 /// `braid status`.
 #[derive(Debug, Args)]
@@ -34,9 +38,14 @@ pub struct StatusArgs {
     /// Print JSON and nothing else; with --watch, a line every second
     #[arg(long)]
     json: bool,
-    /// List the MPTCP connections too, with the tokens that name them
+    /// List the MPTCP connections too, with the tokens that name them, and those that fell back to
+    /// TCP, with their processes and the likely cause
     #[arg(long)]
     connections: bool,
+    /// Print one line, and end with 0 (all is well), 1 (something is wrong) or 2 (nothing works, or
+    /// no daemon answers), as monitoring plugins do
+    #[arg(long, conflicts_with_all = ["watch", "json", "connections"])]
+    check: bool,
 }
 
 /// Between the two readings that rates are made of.
@@ -59,7 +68,9 @@ const REST_OF_SCREEN: &str = "\x1b[J";
 pub fn run(args: &StatusArgs) -> Result<ExitCode> {
     let runtime = runtime()?;
     runtime.block_on(async {
-        if args.watch {
+        if args.check {
+            check(args).await
+        } else if args.watch {
             watch(args).await
         } else {
             once(args).await
@@ -78,6 +89,16 @@ async fn once(args: &StatusArgs) -> Result<ExitCode> {
     };
     print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn check(args: &StatusArgs) -> Result<ExitCode> {
+    let view = Client::new(&args.control).get("/v1/status").await;
+    let (level, text) = match view {
+        Ok(view) => check::judge(&view),
+        Err(e) => (check::unanswered(&e), format!("{:#}", daemon(e))),
+    };
+    print(&check::line(level, &text))?;
+    Ok(ExitCode::from(level as u8))
 }
 
 async fn watch(args: &StatusArgs) -> Result<ExitCode> {
@@ -159,9 +180,19 @@ impl Daemon {
 
     async fn look(&mut self) -> braid_api::client::Result<Shown> {
         let before = self.before.take();
-        let view = self.client.get("/v1/status").await?;
-        let connections = self.client.get("/v1/connections").await?;
-        let shown = Shown::new(&view, before.as_ref(), &connections, self.list);
+        let mut view: View = self.client.get("/v1/status?connections=true").await?;
+        // Daemons of before do not have them there.
+        let connections = match view.connections.take() {
+            Some(connections) => connections,
+            None => self.client.get("/v1/connections").await?,
+        };
+        // Daemons of before do not have it.
+        let control = match self.client.get("/v1/control").await {
+            Ok(control) => Some(control),
+            Err(Error::Refused { status: 404, .. }) => None,
+            Err(e) => return Err(e),
+        };
+        let shown = Shown::new(&view, before.as_ref(), &connections, self.list, control);
         // Only readings of one daemon, one after the other, make a rate.
         self.before = Some(connections);
         Ok(shown)

@@ -120,7 +120,9 @@ pub(super) mod tests {
             connections: vec![Connection {
                 weights: None,
                 token: Some(1),
+                engine: None,
                 fallback: false,
+                fallback_at: None,
                 inode: 0,
                 mptcp: None,
                 subflows: subflows.iter().map(subflow).collect(),

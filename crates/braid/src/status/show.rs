@@ -1,13 +1,16 @@
 //! The state of a daemon as JSON and as a table.
 
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use braid_api::Connections;
+use braid_api::{AccessControl, Connections, ControlStatus};
 use serde::Serialize;
 
+use super::fallen::{self, Fallen};
 use super::listed::{self, Listed, listed};
 use super::rates::{Fares, fares};
+use super::totals::{Totals, amount, sum};
 use super::view::{AccessView, Ignored, View, is_used};
 use crate::table::{self, Column, Output, Tone};
 
@@ -16,16 +19,36 @@ use crate::table::{self, Column, Output, Tone};
 pub(super) struct Shown {
     role: String,
     engine: String,
+    /// Every engine that runs.
+    engines: Vec<String>,
     scheduler: Option<String>,
-    congestion_control: String,
+    /// How round robin treats full windows; absent with other schedulers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wrr_mode: Option<String>,
+    /// Whether the scheduler goes by weights.
+    weights_act: bool,
+    /// Absent where weights take its place.
+    congestion_control: Option<String>,
     connections: Count,
     accesses: Vec<Access>,
     ignored: Vec<Ignored>,
     config_error: Option<String>,
+    /// Why no access reaches the proxy; absent where one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proxy_unreachable: Option<String>,
+    /// Weights of downlinks at the proxy, by this device's names; absent where it tells none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    down_weights: Option<BTreeMap<String, f64>>,
     notes: Vec<String>,
+    /// The policy and its decisions; absent where the daemon does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control: Option<ControlStatus>,
     /// The connections over MPTCP, where asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     list: Option<Vec<Listed>>,
+    /// Connections that fell back to TCP, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fallen_back: Option<Vec<Fallen>>,
 }
 
 /// How many connections there are.
@@ -56,6 +79,8 @@ struct Access {
     endpoints: Vec<u8>,
     #[serde(flatten)]
     fares: Fares,
+    #[serde(flatten)]
+    totals: Totals,
 }
 
 impl Shown {
@@ -65,6 +90,7 @@ impl Shown {
         before: Option<&Connections>,
         now: &Connections,
         list: bool,
+        control: Option<ControlStatus>,
     ) -> Self {
         let fares = fares(before, now);
         let all = &now.connections;
@@ -77,45 +103,66 @@ impl Shown {
             .filter(|c| c.token.is_none() && c.fallback)
             .count();
         let (over, fell) = (mptcp(false), mptcp(true) + left_behind);
-        let quic = view.engine == "mpquic";
+        let is_session = |c: &&braid_api::Connection| {
+            let only = view.engine == "mpquic";
+            let is_quic = c.engine.map_or(only, |e| e == braid_api::Engine::Mpquic);
+            c.token.is_some() && is_quic
+        };
+        let sessions = all.iter().filter(is_session).count();
+        let scheduling = view.scheduling();
         Self {
             role: view.role.clone(),
             engine: view.engine.clone(),
-            scheduler: view.scheduler.clone(),
-            congestion_control: view.default_congestion_control.clone(),
+            engines: match view.engines.is_empty() {
+                true => vec![view.engine.clone()],
+                false => view.engines.clone(),
+            },
+            scheduler: Some(scheduling.name).filter(|n| !n.is_empty()),
+            wrr_mode: scheduling.wrr_mode,
+            weights_act: scheduling.weights_act,
+            congestion_control: scheduling.congestion_control,
             connections: Count {
-                mpquic: if quic { over } else { 0 },
-                mptcp: if quic { 0 } else { over },
+                mpquic: sessions,
+                mptcp: over - sessions,
                 fallback: fell,
                 tcp: all.len() - over - fell,
             },
             accesses: view.accesses.iter().map(|a| access(a, &fares)).collect(),
             ignored: view.ignored.clone(),
             config_error: view.config_error.clone(),
+            proxy_unreachable: view.proxy_unreachable.clone(),
+            down_weights: view.down_weights.clone(),
             notes: view.notes.clone(),
+            control,
             list: list.then(|| listed(now)),
+            fallen_back: list.then(|| {
+                let known = fallen::processes(now);
+                fallen::fallen(now, &|inode| known.get(&inode).cloned())
+            }),
         }
     }
 
     /// Heading, table and notes; each line ends.
     pub(super) fn text(&self, output: Output) -> String {
         let c = self.connections;
-        let connections = match &*self.engine {
+        let of = |engine: &String| match &**engine {
             "mpquic" => format!("sessions: {}", c.mpquic),
             _ => format!(
                 "connections: {} MPTCP, {} fallen back to TCP, {} TCP",
                 c.mptcp, c.fallback, c.tcp
             ),
         };
+        let connections: Vec<_> = self.engines.iter().map(of).collect();
+        let connections = connections.join("; ");
         let mut text = format!(
-            "{} with {}, {}congestion control {}\n{connections}\n",
+            "{} with {}{}{}\n{connections}\n",
             self.role,
-            self.engine,
-            match &self.scheduler {
-                Some(s) => format!("scheduler {s}, "),
-                None => String::new(),
-            },
-            self.congestion_control,
+            self.engines.join(" and "),
+            self.scheduler_in_words(),
+            match &self.congestion_control {
+                Some(c) => format!(", congestion control {c}"),
+                None => ", weights as congestion control".to_owned(),
+            }
         );
         // A line for each access where programs may read it.
         let between = match output {
@@ -123,8 +170,12 @@ impl Shown {
             Output::Plain => " ",
         };
         let mut columns = self.columns(between);
+        self.add_sums(&mut columns);
         give_way(&mut columns, output.width());
         text += &table::draw(&columns, output);
+        text += &self.idle_weights();
+        text += &self.other_weights();
+        text += &self.control.as_ref().map_or(String::new(), policy);
         for a in &self.accesses {
             if let Some(why) = &a.why {
                 text += &format!("{}: {}: {why}\n", a.name, a.state);
@@ -141,13 +192,60 @@ impl Shown {
         if let Some(e) = &self.config_error {
             text += &format!("not all of the configuration is in force: {e}\n");
         }
+        if let Some(why) = &self.proxy_unreachable {
+            text += &format!("{why}\n");
+        }
         for note in &self.notes {
             text += &format!("note: {note}\n");
         }
         if let Some(all) = &self.list {
             text += &table::draw(&listed::columns(all, between), output);
         }
+        if let Some(all) = self.fallen_back.as_ref().filter(|all| !all.is_empty()) {
+            text += &table::draw(&fallen::columns(all), output);
+        }
         text
+    }
+
+    fn scheduler_in_words(&self) -> String {
+        match (&self.scheduler, &self.wrr_mode) {
+            (Some(s), Some(mode)) => format!(", scheduler {s} ({mode})"),
+            (Some(s), None) => format!(", scheduler {s}"),
+            (None, _) => String::new(),
+        }
+    }
+
+    /// Line about weights that are set and do not act; 1 is what an access has without one, and
+    /// with MPTCP 0 makes it a backup under any scheduler.
+    fn idle_weights(&self) -> String {
+        let set = self.accesses.iter().filter_map(|a| Some((a, a.weight?)));
+        let acts = |w: f64| self.weights_act || w == 1.0 || w == 0.0 && self.engine != "mpquic";
+        let set = set.filter(|(_, w)| !acts(*w));
+        let all: Vec<_> = set.map(|(a, w)| format!("{}={w}", a.name)).collect();
+        match &*all {
+            [] => String::new(),
+            all => format!(
+                "weights {} do not act under the scheduler {}: braid set scheduler wrr\n",
+                all.join(" "),
+                self.scheduler.as_deref().unwrap_or("default"),
+            ),
+        }
+    }
+
+    /// Line about weights of downlinks, where they are others than those that this device sends by.
+    fn other_weights(&self) -> String {
+        let all = self.down_weights.iter().flatten();
+        let own = |name: &str| {
+            let mut mine = self.accesses.iter().filter(|a| a.name == name);
+            mine.find_map(|a| a.weight).unwrap_or(1.0)
+        };
+        match all.clone().any(|(name, w)| own(name) != *w) {
+            true => {
+                let all: Vec<_> = all.map(|(name, w)| format!("{name}={w}")).collect();
+                format!("weights of downlinks: {}\n", all.join(" "))
+            }
+            false => String::new(),
+        }
     }
 
     /// `between` parts the addresses of an access.
@@ -163,6 +261,7 @@ impl Shown {
         let state = |a: &Access| {
             let tone = match a.state.as_str() {
                 "active" => Tone::Good,
+                "init" => Tone::Weak,
                 s if is_used(s) => Tone::Plain,
                 // Wanted so, or of use for plain TCP.
                 "ignored" | "stripped" => Tone::Weak,
@@ -178,7 +277,9 @@ impl Shown {
             left("address", &|a| list(&a.addresses, between)),
             Column::left("state", states),
             left("backup", &|a| if a.backup { "yes" } else { "no" }.into()),
-            right("weight", &|a| or_dash(a.weight.map(|w| w.to_string()))),
+            right("weight", &|a| {
+                or_dash(a.weight.filter(|_| self.weights_act).map(|w| w.to_string()))
+            }),
             right("priority", &|a| or_dash(a.priority.map(|p| p.to_string()))),
             right("tx Mbit/s", &|a| or_dash(a.fares.sent_mbps.map(number))),
             right("rx Mbit/s", &|a| or_dash(a.fares.received_mbps.map(number))),
@@ -187,21 +288,70 @@ impl Shown {
                 or_dash(a.fares.loss.map(|l| number(l * 100.0)))
             }),
             right("subflows", &|a| a.fares.subflows.to_string()),
+            right("sent", &|a| or_dash(a.totals.sent_bytes.map(amount))),
+            right("received", &|a| {
+                or_dash(a.totals.received_bytes.map(amount))
+            }),
             right("endpoint", &|a| list(&a.endpoints, between)),
         ]
     }
+
+    /// Adds a row with the sums of all accesses; one is its own sum.
+    fn add_sums(&self, columns: &mut [Column]) {
+        if self.accesses.len() < 2 {
+            return;
+        }
+        let all = || self.accesses.iter();
+        for column in columns {
+            let text = match &*column.title {
+                "access" => Some("sum".to_owned()),
+                "tx Mbit/s" => sum(all().map(|a| a.fares.sent_mbps)).map(number),
+                "rx Mbit/s" => sum(all().map(|a| a.fares.received_mbps)).map(number),
+                "subflows" => sum(all().map(|a| Some(a.fares.subflows))).map(|n| n.to_string()),
+                "sent" => sum(all().map(|a| a.totals.sent_bytes)).map(amount),
+                "received" => sum(all().map(|a| a.totals.received_bytes)).map(amount),
+                _ => None,
+            };
+            let text = text.unwrap_or_default();
+            column.cells.push((text, Tone::Plain));
+        }
+    }
 }
 
-/// Columns that are left out first where a terminal is too narrow.
-const LEAST_TELLING: [&str; 8] = [
-    "endpoint",
-    "priority",
-    "kind",
-    "backup",
-    "interface",
-    "subflows",
-    "weight",
-    "loss %",
+/// Line about a policy that decides: estimates, and why the weights are as they are.
+fn policy(control: &ControlStatus) -> String {
+    let Some(why) = &control.why else {
+        return String::new();
+    };
+    let estimate = |a: &AccessControl| match (a.capacity_mbps, &a.estimator) {
+        (Some(mbps), Some(estimator)) => format!(
+            "{} {}{} Mbit/s by {estimator}",
+            a.name,
+            if a.at_least { "at least " } else { "" },
+            number(mbps)
+        ),
+        _ => format!("{} not known", a.name),
+    };
+    let all: Vec<String> = control.accesses.iter().map(estimate).collect();
+    format!(
+        "policy {}, {}: {}; {why}\n",
+        control.policy,
+        control.direction,
+        all.join(", ")
+    )
+}
+
+/// Columns that are left out first where a terminal is too narrow, some together.
+const LEAST_TELLING: [&[&str]; 9] = [
+    &["endpoint"],
+    &["priority"],
+    &["kind"],
+    &["sent", "received"],
+    &["backup"],
+    &["interface"],
+    &["subflows"],
+    &["weight"],
+    &["loss %"],
 ];
 
 /// Leaves columns out until the table fits: first those that are empty.
@@ -209,11 +359,11 @@ fn give_way(columns: &mut Vec<Column>, width: usize) {
     if table::width(columns) > width {
         columns.retain(|c| !c.is_empty());
     }
-    for title in LEAST_TELLING {
+    for titles in LEAST_TELLING {
         if table::width(columns) <= width {
             return;
         }
-        columns.retain(|c| c.title != title);
+        columns.retain(|c| !titles.contains(&&*c.title));
     }
 }
 
@@ -232,6 +382,10 @@ fn access(a: &AccessView, fares: &HashMap<String, Fares>) -> Access {
         priority: a.priority,
         endpoints: a.endpoints(),
         fares: fares.get(&a.name).copied().unwrap_or_default(),
+        totals: Totals {
+            sent_bytes: a.sent_bytes,
+            received_bytes: a.received_bytes,
+        },
     }
 }
 
@@ -255,101 +409,4 @@ fn number(v: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::rates::tests::reading;
-    use super::*;
-    use braid_lab::report::table::Style;
-
-    fn shown() -> Shown {
-        let view = serde_json::from_str(
-            r#"{"role": "device", "engine": "mptcp", "scheduler": "default",
-                "default_congestion_control": "cubic",
-                "accesses": [
-                  {"name": "nr", "kind": "5g", "interface": "wwan0", "address": "10.0.0.2",
-                   "up": true, "has_address": true, "enabled": true, "weight": 30.0,
-                   "endpoint_id": 1},
-                  {"name": "wifi", "kind": "wifi", "interface": "wlan0", "backup": true,
-                   "addresses": [{"address": "10.1.0.2"}, {"address": "fd00:1234:5678::2"}],
-                   "state": "silent", "why": "nothing came back for 240 ms"}],
-                "ignored": [{"interface": "docker0", "why": "serves containers"}]}"#,
-        )
-        .unwrap();
-        let before = reading(1.0, &[("nr", 1, 0, 0, 0, 20.0)]);
-        let now = reading(2.0, &[("nr", 1, 15_000_000, 150_000, 0, 20.0)]);
-        Shown::new(&view, Some(&before), &now, true)
-    }
-
-    #[test]
-    fn sessions_are_no_connections_of_tcp() {
-        let mut quic = shown();
-        quic.engine = "mpquic".to_owned();
-        quic.connections.mpquic = 2;
-        let text = quic.text(Output::Plain);
-        assert!(text.contains("\nsessions: 2\n"), "{text}");
-    }
-
-    #[test]
-    fn the_table_says_who_carries_what_and_why_not() {
-        let text = shown().text(Output::Plain);
-        let row = |name: &str| {
-            let line = text.lines().find(|l| l.trim_start().starts_with(name));
-            line.unwrap()
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        assert!(text.contains("\nconnections: 1 MPTCP, 0 fallen"), "{text}");
-        assert_eq!(
-            row("nr"),
-            "nr 5g wwan0 10.0.0.2 active no 30 - 120 0 20.0 1.00 1 1"
-        );
-        assert_eq!(
-            row("wifi "),
-            "wifi wifi wlan0 10.1.0.2 fd00:1234:5678::2 silent yes - - - - - - 0 -"
-        );
-        assert!(
-            text.contains("wifi: silent: nothing came back for 240 ms\n"),
-            "{text}"
-        );
-        assert!(
-            text.contains("docker0: serves as no access: serves containers\n"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn what_tells_least_gives_way() {
-        for (width, there, gone) in [
-            (140, "endpoint", None),
-            (100, "state", Some("endpoint")),
-            (80, "rx", Some("kind")),
-            (75, "rx", Some("loss")),
-        ] {
-            let style = Style {
-                width,
-                colour: false,
-            };
-            let text = shown().text(Output::Terminal(style));
-            let mut lines = text.lines().take(8);
-            assert!(lines.all(|l| l.chars().count() <= width), "{text}");
-            // Nothing is wrapped: the table's header is one line between two others.
-            let header = text.lines().nth(3).unwrap();
-            assert!(
-                header.contains("Mbit/s") && header.contains("access"),
-                "{text}"
-            );
-            assert!(text.contains(there), "{text}");
-            assert!(gone.is_none_or(|g| !text.contains(g)), "{text}");
-        }
-    }
-
-    #[test]
-    fn json_has_units_in_its_names() {
-        let v = serde_json::to_value(shown()).unwrap();
-        assert_eq!(v["accesses"][0]["sent_mbps"], 120.0);
-        assert_eq!(v["accesses"][0]["loss"], 0.01);
-        assert_eq!(v["accesses"][1]["why"], "nothing came back for 240 ms");
-        assert_eq!(v["connections"]["mptcp"], 1);
-        assert!(v["list"][0]["token"].is_u64(), "{v}");
-    }
-}
+mod tests;

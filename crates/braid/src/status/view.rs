@@ -1,8 +1,10 @@
 //! Answers of a daemon about itself, read leniently: fields that an older one does
 //! not have, and words that a newer one has, are no errors.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use braid_api::Connections;
 use serde::{Deserialize, Serialize};
 
 /// `GET /v1/status`, as far as it is shown.
@@ -11,12 +13,41 @@ use serde::{Deserialize, Serialize};
 pub(super) struct View {
     pub(super) role: String,
     pub(super) engine: String,
+    /// Every engine, where the daemon tells.
+    pub(super) engines: Vec<String>,
     pub(super) accesses: Vec<AccessView>,
     pub(super) scheduler: Option<String>,
     pub(super) default_congestion_control: String,
+    pub(super) scheduling: Option<Scheduling>,
     pub(super) ignored: Vec<Ignored>,
     pub(super) config_error: Option<String>,
+    pub(super) proxy_unreachable: Option<String>,
+    pub(super) down_weights: Option<BTreeMap<String, f64>>,
     pub(super) notes: Vec<String>,
+    /// Absent in the answer of a daemon of before.
+    pub(super) connections: Option<Connections>,
+}
+
+/// Scheduling in force.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct Scheduling {
+    pub(super) name: String,
+    pub(super) wrr_mode: Option<String>,
+    pub(super) weights_act: bool,
+    pub(super) congestion_control: Option<String>,
+}
+
+impl View {
+    /// Returns it; of a daemon that does not tell, what its kernel is set to.
+    pub(super) fn scheduling(&self) -> Scheduling {
+        self.scheduling.clone().unwrap_or_else(|| Scheduling {
+            name: self.scheduler.clone().unwrap_or_default(),
+            wrr_mode: None,
+            weights_act: true,
+            congestion_control: Some(self.default_congestion_control.clone()),
+        })
+    }
 }
 
 /// One access of it.
@@ -30,7 +61,7 @@ pub(super) struct AccessView {
     addresses: Vec<Address>,
     up: Option<bool>,
     has_address: Option<bool>,
-    enabled: Option<bool>,
+    pub(super) enabled: Option<bool>,
     pub(super) backup: bool,
     pub(super) weight: Option<f64>,
     pub(super) priority: Option<u16>,
@@ -38,6 +69,8 @@ pub(super) struct AccessView {
     state: Option<String>,
     why: Option<String>,
     pub(super) note: Option<String>,
+    pub(super) sent_bytes: Option<u64>,
+    pub(super) received_bytes: Option<u64>,
 }
 
 /// An address of an access.
@@ -76,9 +109,14 @@ impl AccessView {
     /// The word for how it is used, and what keeps it from being used, if anything.
     pub(super) fn state(&self) -> (&str, Option<&str>) {
         if let Some(state) = &self.state {
-            // What is as it should be needs no reason.
+            // What is as it should be needs no reason; a backup that was not asked for has one.
             let why = self.why.as_deref().filter(|w| !w.is_empty());
-            return (state, why.filter(|_| !is_used(state)));
+            let wanted = match state.as_str() {
+                "backup" => self.backup,
+                "init" => false,
+                other => is_used(other),
+            };
+            return (state, why.filter(|_| !wanted));
         }
         // A daemon that tells no state tells what it follows from.
         if self.up == Some(false) {
@@ -103,7 +141,7 @@ impl AccessView {
 
 /// Whether an access in this state carries traffic, or would at once.
 pub(super) fn is_used(state: &str) -> bool {
-    matches!(state, "active" | "backup")
+    matches!(state, "active" | "init" | "backup")
 }
 
 #[cfg(test)]
@@ -149,6 +187,12 @@ mod tests {
         );
         assert_eq!(a.state(), ("silent", Some("nothing came back")));
         assert_eq!((a.addresses().len(), a.endpoints()), (2, vec![1]));
+        let a = access("{\"state\": \"backup\", \"why\": \"its weight is 0\"}");
+        assert_eq!(a.state(), ("backup", Some("its weight is 0")));
+        let a = access("{\"state\": \"backup\", \"why\": \"as set\", \"backup\": true}");
+        assert_eq!(a.state(), ("backup", None));
+        let a = access("{\"state\": \"init\", \"why\": \"nothing has come back\"}");
+        assert_eq!(a.state(), ("init", Some("nothing has come back")));
         let a = access("{\"state\": \"active\", \"why\": \"it is fine\"}");
         assert_eq!(a.state(), ("active", None));
     }

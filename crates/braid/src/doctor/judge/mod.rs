@@ -4,6 +4,7 @@ mod ebpf;
 mod managers;
 mod network;
 
+use braid_mptcp::offer::Offer;
 use serde::Serialize;
 
 use super::facts::{Daemon, Facts, Trial, UserNamespaces};
@@ -130,14 +131,11 @@ fn mptcp(f: &Facts) -> Vec<Row> {
             KERNEL,
         ),
     });
-    rows.push(ok(
-        "packet schedulers",
-        match &s.schedulers[..] {
-            [] => "default".to_owned(),
-            all => all.join(", "),
-        },
-    ));
-    rows.push(ok("congestion controls", s.congestion_controls.join(", ")));
+    let ebpf = f.struct_ops == Trial::Works;
+    let schedulers = Offer::schedulers(s, ebpf).to_string();
+    let controls = Offer::congestion_controls(s, ebpf).to_string();
+    rows.push(ok("packet schedulers", schedulers));
+    rows.push(ok("congestion controls", controls));
     rows
 }
 

@@ -55,6 +55,26 @@ fn a_machine_with_everything_has_no_flaws() {
 }
 
 #[test]
+fn what_braid_brings_is_listed_where_its_programs_load() {
+    let found = |f: &Facts, what: &str| {
+        let rows = judge(f);
+        let row = rows.iter().find(|r| r.what == what).unwrap();
+        row.found.clone()
+    };
+    let mut f = all();
+    f.support.congestion_controls.push("wrr_752f_0".into());
+    assert_eq!(
+        found(&f, "packet schedulers"),
+        "default, and by eBPF rr, wrr"
+    );
+    let controls = "reno, cubic, and by eBPF lia, olia, balia, wvegas";
+    assert_eq!(found(&f, "congestion controls"), controls);
+    f.struct_ops = Trial::fails("no", None);
+    assert_eq!(found(&f, "packet schedulers"), "default");
+    assert_eq!(found(&f, "congestion controls"), "reno, cubic");
+}
+
+#[test]
 fn several_interfaces_are_to_answer_for_themselves() {
     let arp = |interface: &str, ignore, announce| Arp {
         interface: interface.into(),
