@@ -251,11 +251,12 @@ fn an_interrupted_run_ends_with_130_and_leaves_nothing() {
         return;
     }
     std::fs::write(dir.path().join("long.toml"), small("30 s", "", MPTCP)).unwrap();
-    for signal in ["INT", "TERM", "HUP"] {
+    for (signal, more) in [("INT", None), ("TERM", Some("--json")), ("HUP", None)] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_braid"))
             .args(["lab", "run", "long.toml", "--out", signal])
+            .args(more)
             .current_dir(dir.path())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -284,6 +285,10 @@ fn an_interrupted_run_ends_with_130_and_leaves_nothing() {
             said.contains(&format!("{signal} has the log so far")),
             "{said}"
         );
+        let mut printed = String::new();
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_to_string(&mut printed).unwrap();
+        assert_eq!(printed, "");
     }
     let left = marked_below(dir.path());
     assert!(left.is_empty(), "processes left: {left:?}");
@@ -446,11 +451,29 @@ fn a_daemons_configuration_is_checked_and_nothing_is_changed() {
     .unwrap();
     let check = |file| braid(dir.path(), &["up", "--check", "--config", file]);
     let out = check("good.toml");
-    assert_eq!(
-        (out.status.code(), text(&out.stderr)),
-        (Some(0), String::new())
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let said = "good.toml is right: accesses nr; what is not bonded leaves by those that work\n";
+    assert_eq!(text(&out.stdout), said);
+    // The machine of a test has no modem.
+    let warned = text(&out.stderr);
+    let mut lines = warned.lines();
+    assert!(
+        lines.all(|l| l.starts_with("braid: warning: good.toml:")),
+        "{warned}"
     );
-    assert_eq!(text(&out.stdout), "good.toml is right: accesses nr\n");
+    assert!(
+        warned.contains("good.toml:3:1: access \"nr\"") || warned.is_empty(),
+        "{warned}"
+    );
+    let unknown = format!("{good}[scheduler]\nname = \"wr\"\n");
+    std::fs::write(dir.path().join("unknown.toml"), unknown).unwrap();
+    let out = check("unknown.toml");
+    let err = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{err}");
+    assert!(
+        err.contains("unknown.toml:5:1: ") && err.contains("did you mean \"wrr\"?"),
+        "{err}"
+    );
     let out = check("bad.toml");
     assert_eq!(out.status.code(), Some(2));
     let err = text(&out.stderr);

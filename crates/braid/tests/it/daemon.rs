@@ -191,7 +191,12 @@ fn scheduler_and_weights_are_set() {
     assert_eq!(put("/v1/scheduler", "{\"nmae\": \"default\"}").0, 400);
     let (status, answer) = put("/v1/scheduler", "{\"name\": \"no-such-one\"}");
     assert!(
-        status == 501 && answer.contains("it has default") && answer.contains("--clock virtual"),
+        status == 400 && answer.contains(" has default") && !answer.contains("--clock"),
+        "{status} {answer}"
+    );
+    let (status, answer) = put("/v1/scheduler", "{\"name\": \"blesst\"}");
+    assert!(
+        status == 400 && answer.contains("did you mean \\\"blest\\\"?"),
         "{status} {answer}"
     );
     assert_eq!(put("/v1/weights", "{\"lifi\": 1}").0, 404);

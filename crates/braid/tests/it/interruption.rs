@@ -1,9 +1,12 @@
-//! Five outages of each access and sort on the real clock, under the daemon:
+//! Outages of each access and sort on the real clock, under the daemon:
 //! that data goes on and every access is used again at once. How soon exactly is
 //! for `make bench-recovery`.
 
 use crate::support::{self, lab, summary};
 use braid_core::stats::median;
+
+/// Outages of each access.
+const TIMES: usize = 3;
 
 /// Each access is lost for 1 s and then up for 5.6 s, in turn.
 fn scenario(set: &str, scheduler: &str) -> String {
@@ -23,21 +26,21 @@ engine = \"mptcp\"
 path_manager = \"braid\"
 traffic = \"bulk\"
 ";
-    let head = format!("name = \"{set}\"\nduration = \"37 s\"\nwarmup = \"2 s\"\n");
+    let head = format!("name = \"{set}\"\nduration = \"24 s\"\nwarmup = \"2 s\"\n");
     let mut text = format!("{head}{accesses}{scheduler}\n");
     for (k, access) in ["a", "b", "c"].into_iter().enumerate() {
         let down = 3000 + 2200 * k;
         for (at, set) in [(down, set), (down + 1000, "up")] {
             text += &format!(
                 "[[event]]\nat = \"{at} ms\"\naccess = \"{access}\"\nset = \"{set}\"\n\
-                 every = \"6600 ms\"\ntimes = 5\n"
+                 every = \"6600 ms\"\ntimes = {TIMES}\n"
             );
         }
     }
     text
 }
 
-fn five_outages(set: &str, scheduler: &str) {
+fn outages(set: &str, scheduler: &str) {
     let dir = support::folder();
     if lab::real(&mut lab::of_text(dir.path(), &scenario(set, scheduler))).is_none() {
         return;
@@ -50,9 +53,9 @@ fn five_outages(set: &str, scheduler: &str) {
             .iter()
             .filter(|r| r.access == access)
             .collect();
-        assert_eq!(of.len(), 5, "{access}");
+        assert_eq!(of.len(), TIMES, "{access}");
         // With nobody acting it takes 1.6 s in the middle. A machine that is
-        // busy may spoil an outage or two, so the middle one counts.
+        // busy may spoil an outage, so the middle one counts.
         let used: Vec<f64> = of
             .iter()
             .map(|r| r.reuse_ms.unwrap_or(f64::INFINITY))
@@ -68,17 +71,17 @@ fn five_outages(set: &str, scheduler: &str) {
 }
 
 #[test]
-fn five_outages_of_each_interface() {
-    five_outages("down", "cc = \"cubic\"");
+fn outages_of_each_interface() {
+    outages("down", "cc = \"cubic\"");
 }
 
 #[test]
-fn five_outages_of_each_interface_with_weights() {
+fn outages_of_each_interface_with_weights() {
     let weights = "scheduler = \"wrr\"\nweights = { a = 40, b = 60, c = 10 }";
-    five_outages("down", weights);
+    outages("down", weights);
 }
 
 #[test]
-fn five_silent_outages_of_each_access() {
-    five_outages("blackhole", "cc = \"cubic\"");
+fn silent_outages_of_each_access() {
+    outages("blackhole", "cc = \"cubic\"");
 }

@@ -5,10 +5,13 @@
 mod announce;
 mod appearing;
 mod campaign;
+mod capacity;
 mod cli;
+mod contact;
 mod coupled;
 mod coupling;
 mod daemon;
+mod default_route;
 mod doctor;
 mod events;
 mod fairness;
@@ -27,10 +30,14 @@ mod pin;
 mod pin_coupled;
 mod plan;
 mod priority;
+#[cfg(feature = "bpf")]
+mod probe;
 mod progress;
 mod recovery;
 mod refused;
+mod registration;
 mod reload;
+mod replay;
 mod routes;
 mod run;
 #[cfg(feature = "bpf")]
@@ -41,6 +48,7 @@ mod status;
 mod stripping;
 mod support;
 mod takeover;
+mod two_engines;
 mod unheard;
 mod units;
 mod virtual_clock;

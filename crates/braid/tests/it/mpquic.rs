@@ -263,7 +263,7 @@ fn what_cannot_be_is_said_at_once() {
         (
             "interface = \"d1\"",
             "interface = \"d*\"",
-            "give its whole name",
+            "\"wifi\" never has an interface",
         ),
         (
             "[mpquic]",
@@ -326,7 +326,7 @@ fn why_there_is_no_session_is_told() {
     assert_eq!(status.config_error, None);
     let wifi = status.accesses.iter().find(|a| a.name == "wifi").unwrap();
     assert!(
-        wifi.state == AccessState::Down && wifi.why.contains("no such interface"),
+        wifi.state == AccessState::Down && wifi.why.contains("there is no interface"),
         "{wifi:?}"
     );
     device.stop();

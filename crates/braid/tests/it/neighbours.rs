@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::bonds;
-use braid_api::AccessState;
 use braid_netns::world::home::{Home, asked, ip, reaches, serve};
 use braid_netns::world::{Ns, eventually};
 use nix::sys::signal::Signal;
@@ -136,7 +135,7 @@ fn neighbours_static_routes_tunnels_and_what_is_forwarded_stay_as_they_were() {
     assert_eq!(ours(&h), "");
     let mut device = Daemon::start(&h.device, t.path(), "up", DEVICE);
     for access in ["wifi", "nr"] {
-        device.becomes(access, AccessState::Active);
+        device.uses(access);
     }
     all_work(&paths, "while it runs");
     lead_out(&h);

@@ -7,8 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 use crate::support::bulk::{Bulk, Way, command, limited, of_both_families, output};
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{DEVICE, PROXY, runs_on};
+use braid_access::arrivals::counters;
 use braid_api::Status;
-use braid_mptcp::manage::arrivals::counters;
 use braid_netns::world::{Ns, SERVICE6, World, eventually, service};
 use nix::sys::signal::Signal;
 

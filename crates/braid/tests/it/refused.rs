@@ -37,13 +37,13 @@ fn an_access_whose_route_is_refused_keeps_no_other_out() {
     let t = tempfile::tempdir().unwrap();
     ip(&w, &format!("route del {NETWORK}"));
     let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
-    device.becomes("wifi", AccessState::Active);
+    device.uses("wifi");
     eventually("the endpoint of wifi", || {
         (addresses(&w) == [device4(2)].into()).then_some(())
     });
     refused(&device.becomes("nr", AccessState::Ignored));
     ip(&w, &format!("route add {NETWORK}"));
-    device.becomes("nr", AccessState::Active);
+    device.uses("nr");
     assert_eq!(addresses(&w), [device4(1), device4(2)].into());
 }
 
@@ -79,5 +79,5 @@ fn a_request_that_the_kernel_refuses_changes_nothing_and_is_not_kept() {
     off(&device);
     let (head, said) = put(&device, true);
     assert!(head.contains(" 200 "), "{head} {said}");
-    device.becomes("nr", AccessState::Active);
+    device.uses("nr");
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{DEVICE, PROXY};
+use braid_access::probe::{self, Kind, Probe};
 use braid_api::{AccessStatus, EventKind, Events, Status};
-use braid_mptcp::manage::probe::{self, Kind, Probe};
 use braid_mptcp::{buffers, support};
 use braid_netns::world::{SERVICE6, World, eventually, service};
 use nix::sys::signal::Signal;

@@ -112,7 +112,7 @@ fn every_form_of_a_route_carries_subflows_and_comes_back_with_its_interface() {
     let t = tempfile::tempdir().unwrap();
     let mut daemon = start(&device, t.path(), 6, "");
     for k in 1..=6 {
-        daemon.becomes(&format!("a{k}"), AccessState::Active);
+        daemon.uses(&format!("a{k}"));
     }
     let to = |port| SocketAddr::new(a("10.77.0.1"), port);
     bonds((&device, &daemon), &proxy, to(5001), &all);
@@ -124,7 +124,7 @@ fn every_form_of_a_route_carries_subflows_and_comes_back_with_its_interface() {
         );
     }
     for k in 1..=6 {
-        daemon.becomes(&format!("a{k}"), AccessState::Active);
+        daemon.uses(&format!("a{k}"));
         let way = asked(&device, &format!("route get 10.77.0.1 from 10.77.{k}.2"));
         assert!(way.contains(&format!("dev d{k}")), "{way}");
     }
@@ -252,17 +252,15 @@ fn rules_of_others_are_respected_or_named() {
         let way = asked(&device, "route get 10.77.0.1 from 10.77.2.2");
         assert!(way.contains(by), "{way}");
     };
-    daemon.becomes("a2", AccessState::Active);
+    daemon.uses("a2");
     leaves("dev d2");
     for pref in [100, 7699, 7701] {
         let rule = format!("pref {pref} from 10.77.2.2 lookup main suppress_prefixlength 0");
         lines(&device, &[format!("rule add {rule}")]);
         bonds((&device, &daemon), &proxy, to(5001), &four);
         leaves("dev d2");
-        assert_eq!(
-            (daemon.state("a2").0, note(&daemon, "a2")),
-            (AccessState::Active, String::new())
-        );
+        daemon.uses("a2");
+        assert_eq!(note(&daemon, "a2"), "");
         lines(&device, &[format!("rule del {rule}")]);
     }
     // Used by what is bound to it, and where the rest goes is said.
@@ -290,7 +288,7 @@ fn rules_of_others_are_respected_or_named() {
                 .contains("5270: from all lookup 52")
                 .then_some(())
         });
-        assert_eq!(daemon.state(access).0, AccessState::Active);
+        assert!(daemon.state(access).0.is_used());
     }
     ip(&device, &["rule del pref 5270"]);
     // Sent elsewhere on purpose: not used, with the reason.
@@ -307,7 +305,7 @@ fn rules_of_others_are_respected_or_named() {
         "{why}"
     );
     ip(&device, &["rule del pref 100"]);
-    daemon.becomes("a2", AccessState::Active);
+    daemon.uses("a2");
     bonds((&device, &daemon), &proxy, to(5003), &four);
 }
 

@@ -96,7 +96,7 @@ fn the_state_is_shown_and_changed() {
     let s = eventually("both accesses are used", || {
         let s = status(&end.control);
         let used = |i: usize| s["accesses"][i]["subflows"] == 1;
-        (used(0) && used(1)).then_some(s)
+        (used(0) && used(1) && s["accesses"][0]["state"] == "active").then_some(s)
     });
     assert_eq!(s["connections"]["mptcp"], 1);
     let nr = &s["accesses"][0];
@@ -184,7 +184,7 @@ fn accesses_their_order_and_the_scheduler_are_set() {
     set(&["access", "nr", "off"], "nr: off\n");
     assert_eq!(state(0), "ignored");
     set(&["access", "nr", "on"], "nr: on\n");
-    assert_eq!(state(0), "active");
+    assert_eq!(state(0), "init", "nothing was sent yet");
     set(&["priority", "nr=2", "wi fi=1"], "priority: nr=2 wi fi=1\n");
     assert_eq!(state(0), "backup");
     set(&["priority", "nr=none"], "priority: nr=none wi fi=1\n");
@@ -204,6 +204,13 @@ fn accesses_their_order_and_the_scheduler_are_set() {
         &["scheduler", "--mode", "work-conserving"],
         "scheduler: wrr, work-conserving\n",
     );
+    let s = status(&end.control);
+    assert_eq!(
+        (&s["scheduler"], &s["weights_act"]),
+        (&"wrr".into(), &true.into())
+    );
+    assert_eq!(s["wrr_mode"], "work-conserving", "{s}");
+    assert!(s["congestion_control"].is_null(), "an internal name: {s}");
 
     let (mut stream, server) = fetching(&w);
     let all = braid(&["status", "--json", "--connections"], &end.control);
@@ -220,6 +227,13 @@ fn accesses_their_order_and_the_scheduler_are_set() {
     ask(&mut stream, 0);
     server.join().unwrap();
     set(&["scheduler", "default"], "scheduler: default\n");
+    let s = status(&end.control);
+    assert_eq!(
+        (&s["scheduler"], &s["weights_act"]),
+        (&"default".into(), &false.into())
+    );
+    let own = s["congestion_control"].as_str();
+    assert!(own.is_some_and(|c| !c.contains("wrr")), "{s}");
 }
 
 #[test]
@@ -249,9 +263,14 @@ fn answers(control: &Path, times: usize) {
     for _ in 0..times {
         let path = requests.next().unwrap().unwrap();
         while !requests.next().unwrap().unwrap().is_empty() {}
-        let body = match path.contains("connections") {
-            true => "{\"t_ns\": 1, \"took_us\": 1, \"connections\": []}",
-            false => "{\"role\": \"device\", \"accesses\": [{\"name\": \"nr\"}]}",
+        let body = match path.split(' ').nth(1).unwrap() {
+            // As a daemon of before: it does not have the connections there.
+            "/v1/status?connections=true" => {
+                "{\"role\": \"device\", \"accesses\": [{\"name\": \"nr\"}]}"
+            }
+            "/v1/connections" => "{\"t_ns\": 1, \"took_us\": 1, \"connections\": []}",
+            "/v1/control" => "{\"policy\": \"static\", \"direction\": \"up\", \"accesses\": []}",
+            other => panic!("{other} is not asked for"),
         };
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
         stream.write_all((head + body).as_bytes()).unwrap();
@@ -265,7 +284,7 @@ fn watching_waits_while_the_daemon_restarts() {
     let control = t.path().join("s");
     let first = {
         let control = control.clone();
-        std::thread::spawn(move || answers(&control, 2))
+        std::thread::spawn(move || answers(&control, 3))
     };
     eventually("the socket is there", || control.exists().then_some(()));
     let mut child = Command::new(BRAID)
@@ -291,7 +310,7 @@ fn watching_waits_while_the_daemon_restarts() {
     );
     let second = {
         let control = control.clone();
-        std::thread::spawn(move || answers(&control, 4))
+        std::thread::spawn(move || answers(&control, 6))
     };
     assert_eq!((shown(), shown()), ("nr".into(), "nr".into()));
     signal(&child, Signal::SIGINT);

@@ -49,7 +49,7 @@ fn an_access_that_strips_mptcp_is_left_to_plain_tcp() {
     let why = device.becomes("wifi", AccessState::Stripped);
     assert!(why.contains("plain TCP only"), "{why}");
     answering.join().unwrap();
-    assert_eq!(device.state("nr").0, AccessState::Active);
+    device.becomes("nr", AccessState::Active);
     assert_eq!(addresses(&w), BTreeSet::from([device4(1)]));
     let traffic = Traffic::start(&w, service(80));
     traffic.goes_on();
@@ -75,7 +75,7 @@ fn an_access_that_takes_the_options_out_is_left_to_plain_tcp() {
         let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
         let why = device.becomes("wifi", AccessState::Stripped);
         assert!(why.contains("plain TCP only"), "{what}: {why}");
-        assert_eq!(device.state("nr").0, AccessState::Active);
+        device.becomes("nr", AccessState::Active);
         let traffic = Traffic::start(&w, service(80));
         traffic.goes_on();
         runs_on(&device, &[device4(1)]);

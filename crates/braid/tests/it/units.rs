@@ -137,6 +137,21 @@ fn is_setting(line: &str) -> bool {
     rest.is_some_and(|l| l.starts_with(|c: char| c.is_ascii_lowercase()))
 }
 
+/// Probes are answered, and the daemon lives on, where the machine is short of something.
+#[test]
+fn a_service_comes_before_others_on_a_busy_machine() {
+    for (name, unit) in UNITS {
+        let service = section(unit, "Service");
+        let number = |key: &str| {
+            let value = service.iter().find_map(|l| l.strip_prefix(key));
+            value.and_then(|v| v.parse::<i32>().ok())
+        };
+        assert!(number("Nice=").is_some_and(|n| n < 0), "{name}");
+        assert!(number("CPUWeight=").is_some_and(|w| w > 100), "{name}");
+        assert!(number("OOMScoreAdjust=").is_some_and(|a| a < 0), "{name}");
+    }
+}
+
 /// Units have a place for what is made at first use, and may listen on ports below 1024.
 #[test]
 fn a_service_can_keep_keys_and_forward_any_port() {
@@ -147,5 +162,7 @@ fn a_service_can_keep_keys_and_forward_any_port() {
             .iter()
             .find(|l| l.starts_with("CapabilityBoundingSet="));
         assert!(rights.unwrap().contains("CAP_NET_BIND_SERVICE"), "{name}");
+        // For [control_socket] group.
+        assert!(rights.unwrap().contains("CAP_CHOWN"), "{name}");
     }
 }

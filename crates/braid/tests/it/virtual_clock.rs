@@ -70,7 +70,14 @@ engine = "mptcp"
 traffic = "request-response"
 "#;
 
-const FILES: [&str; 3] = ["summary.json", "timeline.csv", "events.csv"];
+/// Files of every run; the journals are those of the second case, MPTCP.
+const FILES: [&str; 5] = [
+    "summary.json",
+    "timeline.csv",
+    "events.csv",
+    "journal-2-device.jsonl",
+    "journal-2-proxy.jsonl",
+];
 
 fn run(dir: &Path, out: &str, more: &[&str], parts: &[(&str, PathBuf)]) -> Vec<Vec<u8>> {
     let mut args = vec![
@@ -125,6 +132,17 @@ fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
         assert!(first[i] == one_by_one[i], "{file} differs with --jobs 1");
         assert!(first[i] == loaded[i], "{file} differs on a loaded machine");
     }
+    let replay = ["replay", "1/journal-2-proxy.jsonl", "--json"];
+    let replayed = braid(dir.path(), &replay, &[]);
+    assert_eq!(
+        replayed.status.code(),
+        Some(0),
+        "{}",
+        text(&replayed.stderr)
+    );
+    let replayed: serde_json::Value = serde_json::from_slice(&replayed.stdout).unwrap();
+    assert!(replayed["observations"].as_u64() > Some(20), "{replayed}");
+
     let other = run(dir.path(), "4", &["--repeat", "2", "--seed", "2"], &parts);
     assert!(first[0] != other[0] && first[1] != other[1]);
 

@@ -1,10 +1,11 @@
 //! Weights that requests set at the device: all of a request or nothing, and of every one.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{DEVICE, endpoints};
-use braid_api::{AccessState, Weights};
+use braid_api::{AccessState, Status, Weights};
 use braid_mptcp::pm::EndpointFlags;
 use braid_netns::world::{World, device4};
 
@@ -88,5 +89,34 @@ fn an_access_that_is_refused_anyway_hinders_no_request() {
     assert_eq!((now["nr"], backup()), (0.0, Some(true)));
     put(&device, "{\"nr\": 2}").unwrap();
     assert_eq!(backup(), Some(false));
-    assert_eq!(device.state("nr").0, AccessState::Active);
+    device.uses("nr");
+}
+
+#[test]
+fn the_state_is_told_while_the_kernel_checks_a_program() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    let device = Daemon::start(&w.device, t.path(), "up", DEVICE);
+    let set = || {
+        let begun = Instant::now();
+        let answer = device.request("PUT", "/v1/scheduler", "{\"name\": \"wrr\"}");
+        (answer, begun.elapsed())
+    };
+    let (((head, body), took), slowest) = std::thread::scope(|s| {
+        let setting = s.spawn(set);
+        let mut slowest = Duration::ZERO;
+        while !setting.is_finished() {
+            let begun = Instant::now();
+            let _: Status = device.get("/v1/status");
+            slowest = slowest.max(begun.elapsed());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        (setting.join().unwrap(), slowest)
+    });
+    if head.contains(" 501 ") {
+        return println!("skipped: {body}");
+    }
+    assert!(head.contains(" 200 "), "{head}: {body}");
+    // Where a request waits for the program, one that came right after it takes as long.
+    assert!(slowest < took / 2, "{slowest:?} of {took:?}");
 }

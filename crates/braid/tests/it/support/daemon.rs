@@ -15,7 +15,7 @@ use braid_netns::world::{Ns, eventually};
 
 pub(crate) struct Daemon {
     pub(crate) config: PathBuf,
-    control: PathBuf,
+    pub(crate) control: PathBuf,
     child: Child,
 }
 
@@ -97,6 +97,14 @@ impl Daemon {
             let (state, why) = self.state(access);
             (state == wanted).then_some(why)
         })
+    }
+
+    /// Waits until the access is used, whether or not anything has come back on it.
+    pub(crate) fn uses(&self, access: &str) {
+        eventually(&format!("{access} is used"), || {
+            let (state, _) = self.state(access);
+            matches!(state, AccessState::Active | AccessState::Init).then_some(())
+        });
     }
 
     /// No access has been in this state since it began.

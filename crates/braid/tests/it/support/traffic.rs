@@ -83,9 +83,14 @@ impl Traffic {
     ) -> Self {
         let listener = w.proxy.run(|| socket::listen(at, true, None).unwrap());
         let server = w.serve(listener);
-        let mut stream: TcpStream = w
+        let stream: TcpStream = w
             .device
             .run(|| socket::connect(from, to, true, None).unwrap());
+        Self::over(stream, server, bytes)
+    }
+
+    /// Over a connection to a `server` of [`World::serve`], by so many bytes at a time.
+    pub(crate) fn over(mut stream: TcpStream, server: JoinHandle<()>, bytes: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let fetched = Arc::new(AtomicU64::new(0));
         let (stopped, count) = (Arc::clone(&stop), Arc::clone(&fetched));
