@@ -128,6 +128,7 @@ install: $(if $(SUDO_USER),$(BRAID),build)
 	mkdir -p $(DESTDIR)$(UNITS) $(DESTDIR)/etc/braid
 	for example in device proxy; do \
 	  install -Dm644 packaging/$$example.toml $(DESTDIR)$(PREFIX)/share/doc/braid/$$example.toml || exit 1; done
+	install -Dm644 packaging/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/braid.conf
 	for unit in braid braid-proxy; do \
 	  sed 's|/usr/local/bin|$(PREFIX)/bin|' packaging/$$unit.service > $(DESTDIR)$(UNITS)/$$unit.service && \
 	  chmod 644 $(DESTDIR)$(UNITS)/$$unit.service || exit 1; done
