@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Holds the documentation against the program: every link in it leads somewhere,
+# Holds the documentation against the program: every link and file in it leads somewhere,
 # every whole scenario in it is one that braid accepts, and every library the
 # workspace uses has its reason.
 set -euo pipefail
@@ -32,6 +32,10 @@ for block in "$scratch"/*.toml; do
   *'no case is called'*) ;;
   *) echo "$(basename "$block"): not a scenario that braid accepts: $answer" >&2; fail=1 ;;
   esac
+done
+# The map of the tree names files that are there.
+for file in $(grep -oE 'crates/[a-z0-9_/-]+\.rs' docs/internals/where.md); do
+  [ -e "$file" ] || { echo "docs/internals/where.md: no such file: $file" >&2; fail=1; }
 done
 # Every library of the workspace has its reason.
 for crate in $(sed -n '/^\[workspace.dependencies\]/,/^\[workspace.lints/s/^\([a-z0-9_-]*\) = .*/\1/p' Cargo.toml | grep -v '^braid-'); do

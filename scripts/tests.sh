@@ -7,7 +7,7 @@ log=${BUILD:-.build}/tests.log
 mkdir -p "$(dirname "$log")"
 
 # What passing tests print goes into the log only.
-cargo test --workspace --locked --release "$@" -- --show-output 2>&1 | tee "$log" |
+cargo test --workspace --locked --release --no-fail-fast "$@" -- --show-output 2>&1 | tee "$log" |
   awk '/^successes:$/ { quiet = 1 } /^(failures:$|test result)/ { quiet = 0 } !quiet'
 
 reasons=$(grep -a '^skipped: ' "$log" | sed 's/^skipped: //' | sort | uniq -c | sort -rn || true)
