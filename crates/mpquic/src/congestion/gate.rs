@@ -139,6 +139,7 @@ impl Gate {
         if let Some(mtu) = self.end.shared.with(slot, due) {
             self.inner = self.gates.fresh(slot, now, mtu as u16);
             (self.retreat, self.before) = (None, None);
+            self.losses.drop_held();
             self.renewed = Some(now);
         }
     }
@@ -148,11 +149,17 @@ impl Gate {
         let Some(rtt) = self.rtt else {
             return;
         };
-        self.losses.settle(rtt, now);
+        for lost in self.losses.settle(rtt, now) {
+            self.inner.on_packet_lost(lost.bytes, lost.number, now);
+        }
         if !self.losses.is_open() {
             self.before = None;
         }
-        let Some(found) = self.losses.find(rtt, now) else {
+        // BBR can take back what it did for the last loss of an episode alone, and one that is
+        // none, right after it has looked for the round-trip time, cuts the path to what was
+        // under way then. It loses nothing by hearing of losses two round trips late.
+        let hold = self.gates.takes_back() && self.losses.is_reordered();
+        let Some(found) = self.losses.find(rtt, now, hold) else {
             return;
         };
         if self.before.is_none() && !self.gates.takes_back() {
@@ -163,7 +170,10 @@ impl Gate {
             if !lost.given_up {
                 self.land(lost.number, lost.bytes);
             }
-            self.lose(lost.number, lost.bytes, now);
+            match found.held {
+                true => self.count_lost(),
+                false => self.lose(lost.number, lost.bytes, now),
+            }
             bytes += u64::from(lost.bytes);
             largest = lost.number;
         }
@@ -177,8 +187,12 @@ impl Gate {
         });
     }
 
-    fn lose(&mut self, number: u64, bytes: u16, now: Instant) {
+    fn count_lost(&self) {
         self.end.shared.with(self.end.slot, |s| s.lost += 1);
+    }
+
+    fn lose(&mut self, number: u64, bytes: u16, now: Instant) {
+        self.count_lost();
         self.inner.on_packet_lost(bytes, number, now);
     }
 
@@ -379,6 +393,10 @@ impl Controller for Gate {
     }
 
     fn on_packet_lost(&mut self, bytes: u16, number: u64, now: Instant) {
+        // One that only acknowledged: it was never under way.
+        if bytes == 0 {
+            return;
+        }
         match self.losses.given_up(number) {
             Known::UnderWay => self.land(number, bytes),
             Known::Lost => {}
@@ -482,6 +500,10 @@ mod tests {
         assert_eq!(shared.with(0, |s| s.in_flight), 1200);
         (0..1000).for_each(|n| gate.on_packet_lost(300, n, now));
         assert_eq!(gate.window(), window);
+        // One without anything that counts is none that the path has lost.
+        let lost = shared.with(0, |s| s.lost);
+        gate.on_packet_lost(0, 5000, now);
+        assert_eq!(shared.with(0, |s| s.lost), lost);
         assert_eq!(shared.with(0, |s| s.in_flight), 1200);
     }
 

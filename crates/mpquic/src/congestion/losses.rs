@@ -17,6 +17,8 @@ const ACK_DELAY: Duration = Duration::from_millis(25);
 /// Round trips after which a packet that was taken for lost is.
 const CERTAIN: u32 = 2;
 
+/// RFC 9002 6.1.2, kGranularity.
+const GRANULARITY: Duration = Duration::from_millis(1);
 /// How often it is looked which losses are certain.
 const SETTLE: Duration = Duration::from_millis(1);
 /// How long the least round-trip times are remembered.
@@ -32,6 +34,8 @@ struct Packet {
     given_up: bool,
     /// The controller was told that it is lost, and may yet hear that it is not.
     open: bool,
+    /// The controller hears of it once the loss is certain.
+    held: bool,
 }
 
 impl Packet {
@@ -73,6 +77,8 @@ pub(super) struct Found {
     pub(super) sent: Instant,
     /// RFC 9002 7.6.
     pub(super) persistent: bool,
+    /// The controller is told of them once they are certain.
+    pub(super) held: bool,
 }
 
 /// Round-trip times as the library has them.
@@ -81,6 +87,13 @@ pub(super) struct Rtt {
     pub(super) smoothed: Duration,
     pub(super) min_rtt: Duration,
     pub(super) deviation: Duration,
+}
+
+impl Rtt {
+    /// RFC 9002 6.2.1, without backoff.
+    fn probe_timeout(&self) -> Duration {
+        self.smoothed + (4 * self.deviation).max(GRANULARITY) + ACK_DELAY
+    }
 }
 
 /// A packet that was overtaken.
@@ -175,6 +188,7 @@ impl Losses {
             place: self.places,
             given_up: false,
             open: false,
+            held: false,
         };
         self.packets.insert(number, packet);
     }
@@ -262,8 +276,14 @@ impl Losses {
         }
     }
 
-    /// Takes for lost what is by now (RFC 9002 6.1).
-    pub(super) fn find(&mut self, rtt: Rtt, now: Instant) -> Option<Found> {
+    /// Returns whether packets overtake each other.
+    pub(super) fn is_reordered(&self) -> bool {
+        self.reordering.is_seen()
+    }
+
+    /// Takes for lost what is by now (RFC 9002 6.1). With `hold` the controller is not told of it
+    /// yet, unless congestion is persistent: [`Self::settle`] returns it once it is certain.
+    pub(super) fn find(&mut self, rtt: Rtt, now: Instant, hold: bool) -> Option<Found> {
         let largest = self.largest?;
         let limits = self.reordering.limits(self.times(rtt));
         let age = |p: &Packet| now.saturating_duration_since(p.sent);
@@ -272,23 +292,30 @@ impl Losses {
         let lost: Vec<(u64, Packet)> = lost.map(|(n, p)| (*n, *p)).collect();
         let sent = lost.last()?.1.sent;
         let persistent = self.is_persistent(&lost, rtt);
+        let held = hold && !persistent;
         for (n, p) in &lost {
             self.packets.remove(n);
             self.written_off += if p.given_up { 0 } else { u64::from(p.bytes) };
-            self.lost.insert(*n, Packet { open: true, ..*p });
+            let packet = Packet {
+                open: !held,
+                held,
+                ..*p
+            };
+            self.lost.insert(*n, packet);
         }
-        self.open += lost.len();
+        self.open += if held { 0 } else { lost.len() };
         self.reordering.lost(sent, now);
         Some(Found {
             packets: lost.iter().map(|(n, p)| p.lost(*n)).collect(),
             sent,
             persistent,
+            held,
         })
     }
 
     /// Whether all was lost of a time that is long enough (RFC 9002 7.6).
     fn is_persistent(&self, lost: &[(u64, Packet)], rtt: Rtt) -> bool {
-        let timeout = rtt.smoothed + (4 * rtt.deviation).max(Duration::from_millis(1)) + ACK_DELAY;
+        let timeout = rtt.probe_timeout();
         let of = |run: &[(u64, Packet)]| match run {
             [(_, first), .., (_, last)] => last.sent - first.sent > timeout * PERSISTENT,
             _ => false,
@@ -299,11 +326,12 @@ impl Losses {
         runs.any(of)
     }
 
-    /// Closes losses that are so old that their packets will not arrive.
-    pub(super) fn settle(&mut self, rtt: Rtt, now: Instant) {
+    /// Closes losses that are so old that their packets will not arrive, and returns those of
+    /// them that were held, ascending.
+    pub(super) fn settle(&mut self, rtt: Rtt, now: Instant) -> Vec<Lost> {
         // As often as that is enough, and there may be thousands.
         if self.settled.is_some_and(|t| now < t + SETTLE) {
-            return;
+            return Vec::new();
         }
         self.settled = Some(now);
         let certain = self.reordering.longest(self.times(rtt)) * CERTAIN;
@@ -312,7 +340,21 @@ impl Losses {
             self.lost.values_mut().for_each(|p| p.open = false);
             self.open = 0;
         }
-        self.lost.retain(|_, p| !p.given_up || !old(p));
+        let mut certain = Vec::new();
+        let late = |p: &Packet| now.saturating_duration_since(p.sent) > rtt.probe_timeout();
+        for (n, p) in &mut self.lost {
+            if p.held && old(p) && late(p) {
+                p.held = false;
+                certain.push(p.lost(*n));
+            }
+        }
+        self.lost.retain(|_, p| p.held || !p.given_up || !old(p));
+        certain
+    }
+
+    /// Leaves out of what the controller is told what was held so far.
+    pub(super) fn drop_held(&mut self) {
+        self.lost.values_mut().for_each(|p| p.held = false);
     }
 
     /// The library takes a packet for lost.
@@ -369,7 +411,7 @@ mod tests {
             }
             losses.read(now);
             losses.settle(RTT, now);
-            let lost = losses.find(RTT, now).map(|f| f.packets);
+            let lost = losses.find(RTT, now, false).map(|f| f.packets);
             found.extend(lost.into_iter().flatten().map(|l| (l.number, t)));
         }
         (losses, found)
@@ -394,13 +436,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_held_is_told_once_it_is_certain() {
+        let (mut losses, begin) = (Losses::default(), Instant::now());
+        (0..9).for_each(|n| losses.sent(n, 1000, begin));
+        let at = |t: u64| begin + ms(t);
+        losses.acked(8, begin, RTT, at(40));
+        losses.read(at(40));
+        let found = losses.find(RTT, at(40), true).unwrap();
+        assert!(found.held && found.packets.len() == 6);
+        // What the controller has not heard of is not taken back.
+        losses.acked(0, begin, RTT, at(60));
+        assert!(!losses.were_spurious() && !losses.is_open());
+        assert!(losses.settle(RTT, at(80)).is_empty());
+        losses.given_up(2);
+        let told = losses.settle(RTT, at(90));
+        let numbers: Vec<u64> = told.iter().map(|l| l.number).collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 5]);
+        assert!(losses.settle(RTT, at(200)).is_empty(), "once");
+    }
+
+    #[test]
     fn what_the_library_gave_up_may_have_arrived() {
         let (mut losses, now) = (Losses::default(), Instant::now());
         (0..9).for_each(|n| losses.sent(n, 1000, now));
         let later = now + ms(40);
         losses.acked(8, now, RTT, later);
         losses.read(later);
-        assert_eq!(losses.find(RTT, later).map(|f| f.packets.len()), Some(6));
+        assert_eq!(
+            losses.find(RTT, later, false).map(|f| f.packets.len()),
+            Some(6)
+        );
         assert_eq!(losses.given_up(5), Known::Lost);
         assert_eq!(losses.written_off(), 5000);
         assert_eq!(losses.given_up(5000), Known::Nothing);
@@ -419,7 +484,7 @@ mod tests {
         losses.read(at(1));
         losses.acked(399, at(399), RTT, at(440));
         losses.read(at(440));
-        let found = losses.find(RTT, at(440)).unwrap();
+        let found = losses.find(RTT, at(440), false).unwrap();
         assert!(found.persistent && found.packets.len() == 396);
         assert_eq!(found.sent, at(396));
     }

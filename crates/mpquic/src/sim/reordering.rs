@@ -71,21 +71,24 @@ fn paths_that_reorder_carry_85_percent_of_what_they_could() {
     }
 }
 
-/// With such jitter in order, BBR has 48 to 51 Mbit/s of 57.
+/// Without reordering, such jitter leaves BBR 48 to 51 Mbit/s of 57. It draws from the system when
+/// it probes, so that no seed replays a run: the middle one of three counts (of 30 runs the least
+/// had 44.7 on the datagram lane, 48.7 on the stream lane).
 #[test]
-fn with_bbr_they_carry_more_than_the_better_one() {
+fn with_bbr_they_carry_75_percent_of_what_they_could() {
     for lane in LANES {
-        let run = run(&both(5.0, 10.0), lane, "bbr", 1);
-        assert!(run.mbps > 38.0 && run.cost < 1.1, "{lane:?}: {run:?}");
+        let mut runs = [(); 3].map(|()| run(&both(5.0, 10.0), lane, "bbr", 1));
+        runs.sort_by(|a, b| a.mbps.total_cmp(&b.mbps));
+        assert!(runs[1].mbps > 0.75 * 57.0, "{lane:?}: {runs:?}");
+        assert!(runs.iter().all(|r| r.cost < 1.1), "{lane:?}: {runs:?}");
     }
 }
 
 #[test]
 fn one_path_that_reorders_carries_what_it_could() {
     for (lane, cc) in LANES.into_iter().flat_map(|l| [(l, "cubic"), (l, "bbr")]) {
-        let paths = both(5.0, 10.0);
-        for (path, carries) in paths.iter().zip([38.0, 19.0]) {
-            let run = run(std::slice::from_ref(path), lane, cc, 1);
+        for (path, carries) in both(5.0, 10.0).chunks(1).zip([38.0, 19.0]) {
+            let run = run(path, lane, cc, 1);
             assert!(run.mbps > 0.85 * carries, "{lane:?} {cc}: {run:?}");
         }
     }
