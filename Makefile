@@ -43,16 +43,10 @@ kernel:
 soak-kernel: kernel
 	kernel/test/run.sh soak 10000
 
-# The user space of the virtual clock's guests: one static program and the
-# empty folders it mounts on. Static, so that it takes nothing of the host.
+# The user space of the virtual clock's guests: the program as it is here, with its libraries.
 GUEST := $(BUILD)/guest
-GUEST_TARGET := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
-guest: setup
-	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked -p braid \
-	  --no-default-features --target $(GUEST_TARGET) --target-dir $(BUILD)/guest-target
-	mkdir -p $(addprefix $(GUEST)/,proc sys dev run tmp io)
-	install -sm755 $(BUILD)/guest-target/$(GUEST_TARGET)/release/braid $(GUEST)/.braid
-	mv $(GUEST)/.braid $(GUEST)/braid
+guest: build
+	scripts/guest.sh $(BRAID) $(GUEST)
 
 demo: build
 	$(BRAID) lab run static --out out/demo
@@ -69,12 +63,12 @@ lint: setup
 	@scripts/check-openings.sh
 
 # The tests build the program themselves, in the form that they need it.
-test: lint kernel guest
+test: lint kernel
 	@scripts/setup.sh build
 	@scripts/setup.sh test
 	kernel/test/run.sh schedulers
 	kernel/test/run.sh soak 500
-	@BUILD=$(BUILD) scripts/tests.sh
+	@BUILD=$(BUILD) BRAID=$(BRAID) scripts/tests.sh
 	scripts/check-docs.sh
 
 BENCH := cargo run --release --locked -p braid-bench --
@@ -134,8 +128,8 @@ install: $(if $(SUDO_USER),$(BRAID),build)
 	  chmod 644 $(DESTDIR)$(UNITS)/$$unit.service || exit 1; done
 	if [ -x $(BUILD)/kernel/linux ] && [ -x $(GUEST)/braid ]; then \
 	  install -Dm755 $(BUILD)/kernel/linux $(DESTDIR)$(PREFIX)/lib/braid/linux && \
-	  mkdir -p $(addprefix $(DESTDIR)$(PREFIX)/lib/braid/guest/,proc sys dev run tmp io) && \
-	  install -m755 $(GUEST)/braid $(DESTDIR)$(PREFIX)/lib/braid/guest/braid; fi
+	  rm -rf $(DESTDIR)$(PREFIX)/lib/braid/guest && \
+	  cp -r $(GUEST) $(DESTDIR)$(PREFIX)/lib/braid/guest; fi
 
 $(BRAID):
 	$(MAKE) build

@@ -24,7 +24,7 @@ if [ "$stage" = features ]; then
   need_bpf
   if [ ${#missing[@]} -gt 0 ]; then
     say "without ${missing[*]} the eBPF congestion controls are left out"
-    echo "--no-default-features --features report"
+    echo "--no-default-features"
   fi
   exit 0
 fi

@@ -6,6 +6,11 @@ cd "$(dirname "$0")/.."
 log=${BUILD:-.build}/tests.log
 mkdir -p "$(dirname "$log")"
 
+cargo test --workspace --locked --release --no-run
+# Guests run the program as the tests have built it: with another set of features most would be
+# built twice.
+scripts/guest.sh "${BRAID:-target/release/braid}" .build/guest
+
 # What passing tests print goes into the log only.
 cargo test --workspace --locked --release --no-fail-fast "$@" -- --show-output 2>&1 | tee "$log" |
   awk '/^successes:$/ { quiet = 1 } /^(failures:$|test result)/ { quiet = 0 } !quiet'

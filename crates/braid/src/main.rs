@@ -1,18 +1,14 @@
 //! The `braid` command.
 
-#[cfg(feature = "report")]
 mod campaign_cmd;
 mod children;
 mod daemon_cmd;
-#[cfg(feature = "report")]
 mod help;
-#[cfg(feature = "report")]
 mod lab_cmd;
 
 use std::process::ExitCode;
 
 use braid_netns::error;
-#[cfg(feature = "report")]
 use clap::{CommandFactory, FromArgMatches};
 use clap::{Parser, Subcommand};
 
@@ -27,30 +23,22 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run experiments over emulated radios.
-    #[cfg(feature = "report")]
     #[command(subcommand)]
     Lab(lab_cmd::LabCommand),
     /// Import, describe and draw traces of radio capacity; signals of cells.
-    #[cfg(feature = "report")]
     #[command(subcommand)]
     Trace(Box<braid::trace_cmd::TraceCommand>),
     /// Run an unchanged program over MPTCP.
-    #[cfg(feature = "report")]
     Run(braid::run_cmd::RunArgs),
     /// Say what this machine has for Braid, and what is missing.
-    #[cfg(feature = "report")]
     Doctor(braid::doctor::DoctorArgs),
     /// Show what a running daemon does: accesses, their state, rates.
-    #[cfg(feature = "report")]
     Status(braid::status::StatusArgs),
     /// Print what has happened to the accesses of a running daemon.
-    #[cfg(feature = "report")]
     Events(braid::events_cmd::EventsArgs),
     /// Change a running daemon: weights, scheduler, accesses, their order.
-    #[cfg(feature = "report")]
     Set(braid::set_cmd::SetArgs),
     /// Run a policy over a journal, and say where it decides otherwise.
-    #[cfg(feature = "report")]
     Replay(braid::replay_cmd::ReplayArgs),
     #[command(flatten)]
     Daemon(daemon_cmd::DaemonCommand),
@@ -58,37 +46,24 @@ enum Command {
     Child(children::ChildCommand),
 }
 
-/// Reads the command line. A guest of the virtual clock is nobody's to help.
+/// Reads the command line.
 fn cli() -> Cli {
-    #[cfg(feature = "report")]
-    {
-        let given = help::described(Cli::command(), "").get_matches();
-        Cli::from_arg_matches(&given).unwrap_or_else(|e| e.exit())
-    }
-    #[cfg(not(feature = "report"))]
-    Cli::parse()
+    let given = help::described(Cli::command(), "").get_matches();
+    Cli::from_arg_matches(&given).unwrap_or_else(|e| e.exit())
 }
 
 fn main() -> ExitCode {
     // clap ends with 2 on bad usage, as every command here does.
     let cli = cli();
     let result = match cli.command {
-        #[cfg(feature = "report")]
         Command::Lab(c) => lab_cmd::run(c),
-        #[cfg(feature = "report")]
         Command::Trace(c) => return braid::trace_cmd::run(*c),
         Command::Daemon(c) => return daemon_cmd::run(c),
-        #[cfg(feature = "report")]
         Command::Run(args) => braid::run_cmd::run(&args),
-        #[cfg(feature = "report")]
         Command::Doctor(args) => braid::doctor::run(&args),
-        #[cfg(feature = "report")]
         Command::Status(args) => braid::status::run(&args),
-        #[cfg(feature = "report")]
         Command::Events(args) => braid::events_cmd::run(&args),
-        #[cfg(feature = "report")]
         Command::Set(args) => braid::set_cmd::run(args),
-        #[cfg(feature = "report")]
         Command::Replay(args) => braid::replay_cmd::run(&args),
         Command::Child(c) => children::run(c),
     };

@@ -1,7 +1,6 @@
 //! The lab: turns a scenario into namespaces, emulated radios, traffic,
 //! measurements, a table and a report.
 
-#[cfg(feature = "report")]
 pub mod campaign;
 pub mod cpu;
 mod engine;

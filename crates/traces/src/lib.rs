@@ -9,7 +9,6 @@ mod convert;
 mod error;
 pub mod format;
 pub mod generate;
-#[cfg(feature = "plot")]
 pub mod plot;
 mod quantity;
 mod rate_spec;

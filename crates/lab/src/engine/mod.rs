@@ -17,7 +17,6 @@ use braid_traffic::Transport;
 use serde::{Deserialize, Serialize};
 use serde_spanned::Spanned;
 
-#[cfg(feature = "report")]
 use crate::scenario::AccessSetup;
 use crate::scenario::raw::RawCase;
 use crate::scenario::{Case, Expect, PathManager, Problem, Traffic, unknown};
@@ -144,13 +143,11 @@ pub(crate) trait LabEngine {
 
     /// The one access of a case over `accesses`, if it has one: its result is then that of a
     /// single path.
-    #[cfg(feature = "report")]
     fn single<'a>(&'a self, _accesses: &'a [AccessSetup]) -> Option<&'a str> {
         self.access()
     }
 
     /// Whether results of other engines, too, are compared with its single paths.
-    #[cfg(feature = "report")]
     fn is_reference(&self) -> bool {
         false
     }

@@ -14,7 +14,6 @@ use serde_spanned::Spanned;
 use super::config::Configs;
 use super::keys::{self, minrtt, wrr_mode};
 use super::{AccessNamed, EngineKeys, LabEngine, PORT};
-#[cfg(feature = "report")]
 use crate::scenario::AccessSetup;
 use crate::scenario::raw::RawCase;
 use crate::scenario::{Case, Expect, Problem, Traffic, unknown};
@@ -195,7 +194,6 @@ impl LabEngine for Mpquic {
         }
     }
 
-    #[cfg(feature = "report")]
     fn single<'a>(&'a self, accesses: &'a [AccessSetup]) -> Option<&'a str> {
         match accesses {
             [only] => Some(&only.name),

@@ -72,7 +72,6 @@ impl LabEngine for Tcp {
         overhead::Transport::Tcp
     }
 
-    #[cfg(feature = "report")]
     fn is_reference(&self) -> bool {
         true
     }

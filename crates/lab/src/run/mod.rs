@@ -3,7 +3,6 @@
 //! machine; on the virtual clock the same code runs inside of a guest, one for
 //! each case and repeat.
 
-#[cfg(feature = "report")]
 mod best_single;
 mod capacity;
 mod case;
@@ -20,14 +19,11 @@ mod processors;
 mod program;
 mod progress;
 mod radio;
-#[cfg(feature = "report")]
 mod real_clock;
-#[cfg(feature = "report")]
 mod record;
 mod result;
 mod sampler;
 mod traffic;
-#[cfg(feature = "report")]
 mod virtual_clock;
 
 use std::path::PathBuf;
@@ -37,13 +33,9 @@ use anyhow::Context as _;
 use tokio::sync::watch;
 
 pub use progress::{Progress, for_terminal, silent};
-#[cfg(feature = "report")]
 pub use real_clock::run;
-#[cfg(feature = "report")]
 pub use record::{Outcome, remake};
-#[cfg(feature = "report")]
 pub(crate) use virtual_clock::guest_files;
-#[cfg(feature = "report")]
 pub use virtual_clock::{GuestOptions, run as run_virtual};
 
 use self::kernel_features::Controls;

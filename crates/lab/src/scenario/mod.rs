@@ -37,13 +37,11 @@ use serde::{Deserialize, Serialize};
 pub(crate) use build::unknown;
 pub use diagnostic::Diagnostic;
 pub(crate) use diagnostic::Problem;
-#[cfg(feature = "report")]
 pub(crate) use diagnostic::nearest;
 use files::Files;
 pub(crate) use network::queued;
 pub use shipped::{Shipped, find_trace as shipped_trace, print, shipped};
 pub use source::Source;
-#[cfg(feature = "report")]
 pub(crate) use text::Text;
 pub use traffic::{Bulk, Cbr, Command, Direction, RequestResponse, Traffic, Video};
 

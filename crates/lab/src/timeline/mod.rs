@@ -2,13 +2,11 @@
 //! report draws it. A new column is one entry of the table below, and a line of
 //! `docs/report.md`.
 
-#[cfg(feature = "report")]
 pub(crate) mod measure;
 
 use braid_api::Subflow;
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "report")]
 use measure::{Measure, Shape};
 
 /// Link counters of one access in the measured direction.
@@ -88,7 +86,6 @@ macro_rules! columns {
         ];
 
         /// Measures that the report draws over time.
-        #[cfg(feature = "report")]
         pub(crate) const MEASURES: &[Measure] = &[$($($drawn,)?)*];
     };
 }
@@ -288,7 +285,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "report")]
     #[test]
     fn every_measure_has_a_key_and_a_place_of_its_own() {
         for (i, m) in MEASURES.iter().enumerate() {

@@ -14,7 +14,6 @@ pub mod import;
 mod measurement;
 pub mod paper;
 mod paths;
-#[cfg(feature = "plot")]
 pub mod picture;
 pub mod plan;
 pub mod series;

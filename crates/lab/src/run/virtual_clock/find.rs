@@ -14,7 +14,7 @@ const FIX: &str = "make kernel guest (in Braid's source tree, once), or make ins
 pub(super) struct Parts {
     /// The User-Mode Linux program.
     pub(super) kernel: PathBuf,
-    /// The guest's root: the static `braid` and empty mount points.
+    /// The guest's root: `braid`, its libraries and empty mount points.
     pub(super) root: PathBuf,
 }
 

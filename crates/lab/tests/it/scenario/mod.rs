@@ -1,6 +1,5 @@
 //! Reading scenarios: what is accepted, what is refused, and what is said then.
 
-#[cfg(feature = "report")]
 mod kinds;
 mod policy;
 mod refused;
