@@ -51,11 +51,12 @@ guest: build
 demo: build
 	$(BRAID) lab run static --out out/demo
 
+# By the profile of the tests, which then need not build macros and build scripts again.
 lint: setup
 	@scripts/setup.sh lint
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked --quiet
+	cargo clippy --release --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --release --workspace --no-deps --locked --quiet
 	cargo deny --log-level error check licenses bans sources
 	@if cargo deny fetch db >/dev/null 2>&1; then cargo deny --log-level error check advisories; \
 	else echo 'advisories: skipped, the RustSec database cannot be fetched from here'; fi
