@@ -38,6 +38,9 @@ pub struct PathInfo {
     pub silent: bool,
     /// Used only while no other can be.
     pub backup: bool,
+    /// Whether the peer has asked for that (PATH_STATUS_BACKUP): nothing comes back to it there,
+    /// or it was told to leave it.
+    pub peer_backup: bool,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Duration,
     /// Its mean deviation.
@@ -119,6 +122,7 @@ pub(super) fn path_infos(
             usable: p.established && !p.held && slot.alive,
             silent: p.held,
             backup: access.is_some_and(|a| a.backup),
+            peer_backup: p.status.is_following_peer(),
             srtt,
             rttvar,
             min_rtt: lane.and_then(|l| l.min_rtt(p.number)),

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use braid_core::Rate;
-use braid_radio::model::LinkChange;
+use braid_radio::model::{LinkChange, LinkId};
 
 use super::world::World;
 use crate::{AccessChange, Expected};
@@ -15,6 +15,8 @@ pub(super) enum What {
     Link(bool),
     /// Nothing passes, or does again, and nobody is told.
     Silent(bool),
+    /// Nothing passes to the device, or does again, and nobody is told; what it sends arrives.
+    Deaf(bool),
     /// No longer packets than of so many IP bytes pass, and nobody is told.
     Longest(u32),
     /// The device has another address.
@@ -46,6 +48,7 @@ impl World {
                     self.tell(access, up);
                 }
                 What::Silent(up) => self.pass(access, up),
+                What::Deaf(deaf) => self.pass_on(self.links[access][0], !deaf),
                 What::Longest(bytes) => self.longest[access] = bytes,
                 What::Move => self.renumber(access),
                 What::Expect(mbps) => {
@@ -83,10 +86,14 @@ impl World {
 
     /// Whether anything passes.
     pub(super) fn pass(&mut self, access: usize, up: bool) {
-        let change = if up { LinkChange::Up } else { LinkChange::Down };
         for link in self.links[access] {
-            self.network.apply(link, self.now, &change, &mut self.air);
+            self.pass_on(link, up);
         }
+    }
+
+    fn pass_on(&mut self, link: LinkId, up: bool) {
+        let change = if up { LinkChange::Up } else { LinkChange::Down };
+        self.network.apply(link, self.now, &change, &mut self.air);
     }
 
     /// Tells the device of its link.

@@ -45,7 +45,7 @@ fn subflow(p: &PathInfo, cc: &str) -> Subflow {
             false => "validating".to_owned(),
         },
         backup_local: p.backup,
-        backup_remote: false,
+        backup_remote: p.peer_backup,
         fully_established: p.usable || p.silent,
         stale: p.silent,
         congestion_control: cc.to_owned(),
@@ -120,6 +120,8 @@ pub(super) fn flows(sessions: &[(u32, Vec<PathInfo>)]) -> Vec<Flow> {
 pub(super) struct Traffic {
     pub(super) paths: u32,
     pub(super) usable: u32,
+    /// Usable ones that the peer has asked to leave.
+    pub(super) left: u32,
     pub(super) srtt_ms: Option<f64>,
     pub(super) loss: Option<f64>,
     /// IP bytes of the longest packet that a path of it carries, where that is less than full.
@@ -136,6 +138,7 @@ pub(super) fn traffic(sessions: &[(u32, Vec<PathInfo>)]) -> BTreeMap<String, Tra
         let (traffic, sent, lost) = all.entry(name).or_default();
         traffic.paths += 1;
         traffic.usable += u32::from(p.usable);
+        traffic.left += u32::from(p.usable && p.peer_backup);
         if p.short {
             let headers = if p.remote.is_ipv4() { 28 } else { 48 };
             let bytes = p.mtu + headers;

@@ -191,6 +191,10 @@ fn judge(facts: &Facts<'_>) -> (AccessState, String) {
     let (state, why) = match traffic {
         _ if !enabled => (AccessState::Ignored, "left out by a request"),
         t if t.usable > 0 && backup => (AccessState::Backup, "used when no other access is"),
+        t if device && t.usable > 0 && t.left == t.usable => (
+            AccessState::Backup,
+            "the proxy leaves it: what it sends there is not answered, or it was told to",
+        ),
         t if t.usable > 0 => (AccessState::Active, "a path on it carries data"),
         _ if !device && !proven => (AccessState::Init, "no device has used it yet"),
         t if t.paths > 0 && !proven => (AccessState::Init, "nothing has come back on its path yet"),
@@ -247,6 +251,22 @@ mod tests {
         // What carries data is used, whatever the routes look like.
         assert_eq!(state(true, 1).0, AccessState::Active);
         assert_eq!(state(false, 0).0, AccessState::Ignored);
+        let left = Traffic {
+            left: 1,
+            ..traffic(1)
+        };
+        let judged = |device| {
+            let traffic = &left;
+            judge(&Facts {
+                device,
+                traffic,
+                ..out
+            })
+        };
+        let (state_of_left, why) = judged(true);
+        assert_eq!(state_of_left, AccessState::Backup);
+        assert!(why.contains("the proxy leaves it"), "{why}");
+        assert_eq!(judged(false).0, AccessState::Active);
         let there = Facts {
             link: &Link::default(),
             ..out
