@@ -32,7 +32,7 @@ const JS: &str = concat!(
 #[template(path = "report.html")]
 struct Page<'a> {
     title: &'a str,
-    description: Vec<String>,
+    description: Vec<Vec<String>>,
     facts: Vec<(&'static str, String)>,
     cards: Vec<Card>,
     warnings: Vec<String>,

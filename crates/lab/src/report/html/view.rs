@@ -85,8 +85,14 @@ impl Table {
     }
 }
 
-/// The comment at the head of a scenario: its paragraphs.
-pub(super) fn description(scenario: &str) -> Vec<String> {
+/// The comment at the head of a scenario: its paragraphs, each in parts, of which every second
+/// one was between backticks.
+pub(super) fn description(scenario: &str) -> Vec<Vec<String>> {
+    let parts = |p: String| p.split('`').map(str::to_owned).collect();
+    paragraphs(scenario).into_iter().map(parts).collect()
+}
+
+fn paragraphs(scenario: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     for line in scenario.lines() {
         let Some(text) = line.trim_start().strip_prefix('#') else {
@@ -252,8 +258,11 @@ mod tests {
 
     #[test]
     fn the_description_is_the_head_comment() {
-        let text = "# One\n# line.\n#\n# Two.\n\nname = \"x\"\n# not this\n";
-        assert_eq!(description(text), ["One line.", "Two."]);
+        let text = "# One `long\n# line`.\n#\n# Two.\n\nname = \"x\"\n# not this\n";
+        assert_eq!(
+            description(text),
+            [vec!["One ", "long line", "."], vec!["Two."]]
+        );
         assert!(description("name = 1\n# no").is_empty());
     }
 }
