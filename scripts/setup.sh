@@ -42,6 +42,7 @@ test)
   need curl curl
   need tcpdump tcpdump
   need tc iproute2
+  need nft nftables
   need setpriv util-linux
   ;;
 kernel)
