@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(BUILD)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
 BRAID := $(CARGO_TARGET_DIR)/release/braid
 
 .PHONY: help demo test lint build kernel guest soak soak-kernel setup bench bench-long \
-  bench-recovery bench-weights bench-fairness bench-cost bench-lab bench-mpquic bench-downloads \
+  bench-recovery bench-weights bench-fairness bench-cost bench-lab bench-mpquic bench-swing bench-downloads \
   install clean picture
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo 'make bench-cost      what weights cost in processor time'
 	@echo 'make bench-lab       MPTCP over the scenarios'
 	@echo 'make bench-mpquic    Multipath QUIC: rates, shares, outages, latency'
+	@echo 'make bench-swing     links that swing: does an engine carry less than its better path alone?'
 	@echo '                     (all of these write into docs/performance.md; what was cut off goes on)'
 	@echo 'make install   install braid to PREFIX (/usr/local)'
 	@echo 'make lint | build | setup | picture | clean'
@@ -93,6 +94,13 @@ soak: build
 # On the real clock one path and `static`, all else on the virtual one.
 bench-mpquic: build guest kernel
 	$(BENCH) mpquic --braid $(BRAID) --runs $(RUNS) $(ARGS)
+
+# 1,000 random pairs on the virtual clock, days on two cores: PAIRS=20 prints a part of them. With
+# DRIVES over recordings of 5G and 4G together, too.
+PAIRS := 1000
+bench-swing: build guest kernel
+	$(BENCH) swing --braid $(BRAID) --runs $(RUNS) --pairs $(PAIRS) \
+	  $(if $(DRIVES),--drives $(DRIVES)) $(ARGS)
 
 # Tables 4 and 5 of paper 003, on the virtual clock: two hours or more on two cores.
 # DRIVES: recordings of 5G and 4G together, for a table of their own.

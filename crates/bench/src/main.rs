@@ -16,6 +16,7 @@ mod radio;
 mod report;
 mod runs;
 mod starter;
+mod swing;
 mod tcp;
 mod text;
 mod udp;
@@ -55,6 +56,8 @@ enum What {
     Cost(mptcp::cost::Options),
     /// Multipath QUIC; on the real clock takes root, and a machine that does nothing else.
     Mpquic(mpquic::Options),
+    /// Links that swing: does an engine carry less than its better path alone? On the virtual clock.
+    Swing(swing::Options),
     /// Multipath QUIC with picoquic as the peer; takes root.
     Peer(peer::Options),
     /// The ends of such a transfer, started by the benchmark.
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         What::Weights(options) => mptcp::weights::run(&options),
         What::Fairness(options) => mptcp::fairness::run(&options),
         What::Mpquic(options) => mpquic::run(&options),
+        What::Swing(options) => swing::run(&options),
         What::Peer(options) => peer::run(&options),
         What::Hq(what) => peer::hq::run(what),
         What::Cost(options) => mptcp::cost::run(&options),
