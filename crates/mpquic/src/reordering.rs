@@ -15,7 +15,7 @@ const PACKETS: u64 = 3;
 /// RFC 9002 6.1.2: an eighth of a round-trip time beside it.
 const PART: u32 = 8;
 /// Timers are not finer (RFC 9002 6.1.2, kGranularity).
-const GRANULARITY: Duration = Duration::from_millis(1);
+pub(crate) const GRANULARITY: Duration = Duration::from_millis(1);
 /// Steps of the window in the least round-trip time (RFC 8985 6.2.2).
 const STEPS: u32 = 4;
 /// Recoveries without reordering after which there is none (RFC 8985 6.2.2).

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::reordering::{Late, Reordering, Times};
+use crate::reordering::{GRANULARITY, Late, Reordering, Times};
 
 /// Probe timeouts that persistent congestion lasts (RFC 9002 7.6.1).
 const PERSISTENT: u32 = 3;
@@ -17,8 +17,6 @@ const ACK_DELAY: Duration = Duration::from_millis(25);
 /// Round trips after which a packet that was taken for lost is.
 const CERTAIN: u32 = 2;
 
-/// RFC 9002 6.1.2, kGranularity.
-const GRANULARITY: Duration = Duration::from_millis(1);
 /// How often it is looked which losses are certain.
 const SETTLE: Duration = Duration::from_millis(1);
 /// How long the least round-trip times are remembered.

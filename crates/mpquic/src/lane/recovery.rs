@@ -8,10 +8,8 @@ use std::time::{Duration, Instant};
 use super::mtu_discovery::MtuDiscovery;
 use super::piece::Piece;
 use super::wire::Ack;
-use crate::reordering::{Late, Limits, Reordering, Times};
+use crate::reordering::{GRANULARITY, Late, Limits, Reordering, Times};
 
-/// Timers are not finer (RFC 9002 6.1.2, kGranularity).
-const GRANULARITY: Duration = Duration::from_millis(1);
 /// How long the peer may hold an acknowledgement back.
 pub(super) const ACK_DELAY: Duration = Duration::from_millis(5);
 /// Before the first sample.
