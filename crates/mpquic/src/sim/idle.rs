@@ -11,14 +11,15 @@ use crate::{Lane, PathInfo};
 /// State is asked for, and connections begin, before data finds out.
 #[test]
 fn an_access_that_is_silent_is_found_while_nothing_flows_and_the_session_stays() {
-    for (seed, dead, silence) in [
-        (1, 0, What::Silent as fn(bool) -> What),
-        (2, 0, What::Silent),
-        (3, 1, What::Silent),
-        (4, 1, What::Silent),
-        (5, 0, |up| What::Deaf(!up)),
-        (6, 0, |up| What::Deaf(!up)),
-        (7, 1, |up| What::Deaf(!up)),
+    // Which end hears nothing, 0 the device, 1 the proxy.
+    for (seed, dead, end, silence) in [
+        (1, 0, 0, What::Silent as fn(bool) -> What),
+        (2, 0, 0, What::Silent),
+        (3, 1, 0, What::Silent),
+        (4, 1, 0, What::Silent),
+        (5, 0, 1, |up| What::Deaf(!up)),
+        (6, 0, 1, |up| What::Deaf(!up)),
+        (7, 1, 1, |up| What::Deaf(!up)),
     ] {
         let options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, "cubic");
         let radios = [radio(50.0, 5.0, 30), radio(20.0, 20.0, 30)];
@@ -34,7 +35,8 @@ fn an_access_that_is_silent_is_found_while_nothing_flows_and_the_session_stays()
         let sessions = world.app.sessions;
         world.rest(at(6000 + 333 * seed + 4000));
         let name = format!("a{dead}");
-        // Whoever hears nothing tells the other.
+        assert_eq!(world.silent()[end], [name.as_str()], "seed {seed}");
+        // It tells the other.
         let knows = |p: &PathInfo| p.silent || p.peer_backup;
         let known = world.paths().map(|paths| {
             let known = paths.into_iter().filter(knows);
