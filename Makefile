@@ -95,7 +95,7 @@ soak: build
 bench-mpquic: build guest kernel
 	$(BENCH) mpquic --braid $(BRAID) --runs $(RUNS) $(ARGS)
 
-# 1,000 random pairs on the virtual clock, days on two cores: PAIRS=20 prints a part of them. With
+# 1,000 random pairs on the virtual clock, half a day on two cores: PAIRS=20 prints a part of them. With
 # DRIVES over recordings of 5G and 4G together, too.
 PAIRS := 1000
 bench-swing: build guest kernel

@@ -213,6 +213,17 @@ mod tests {
         }
     }
 
+    /// Grants so many flows of 300 ms, and 1 MB.
+    async fn grant(stream: &mut TcpStream, flows: u8) {
+        let granted = Bounds {
+            flows,
+            duration_ms: 300,
+            max_bytes: 1_000_000,
+        };
+        let grant = Message::Grant(9, granted).emit();
+        stream.write_all(&grant).await.unwrap();
+    }
+
     fn order(direction: Direction) -> ProbeOrder {
         ProbeOrder {
             access: "nr".to_owned(),
@@ -297,13 +308,7 @@ mod tests {
         let report = |rate| async move {
             let origin = proxy(move |listener, mut stream| async move {
                 stream.read_exact(&mut [0; LEN]).await.unwrap();
-                let granted = Bounds {
-                    flows: 1,
-                    duration_ms: 300,
-                    max_bytes: 1_000_000,
-                };
-                let grant = Message::Grant(9, granted).emit();
-                stream.write_all(&grant).await.unwrap();
+                grant(&mut stream, 1).await;
                 let (flow, _) = listener.accept().await.unwrap();
                 drop(flow);
                 let rate = Some(rate);
@@ -322,13 +327,7 @@ mod tests {
     async fn a_proxy_that_sends_for_ever_is_cut_off() {
         let origin = proxy(|listener, mut stream| async move {
             stream.read_exact(&mut [0; LEN]).await.unwrap();
-            let granted = Bounds {
-                flows: 2,
-                duration_ms: 300,
-                max_bytes: 1_000_000,
-            };
-            let grant = Message::Grant(9, granted).emit();
-            stream.write_all(&grant).await.unwrap();
+            grant(&mut stream, 2).await;
             let mut flows = JoinSet::new();
             loop {
                 let (mut flow, _) = listener.accept().await.unwrap();
@@ -347,13 +346,7 @@ mod tests {
     async fn a_proxy_that_never_ends_is_left() {
         let origin = proxy(|listener, mut stream| async move {
             stream.read_exact(&mut [0; LEN]).await.unwrap();
-            let granted = Bounds {
-                flows: 1,
-                duration_ms: 300,
-                max_bytes: 1_000_000,
-            };
-            let grant = Message::Grant(9, granted).emit();
-            stream.write_all(&grant).await.unwrap();
+            grant(&mut stream, 1).await;
             let (mut flow, _) = listener.accept().await.unwrap();
             flow.write_all(&[0; 1000]).await.unwrap();
             std::future::pending::<()>().await;
