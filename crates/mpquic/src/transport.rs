@@ -21,7 +21,7 @@ pub(crate) const PATH_IDLE: Duration = Duration::from_secs(10);
 /// Idle time of a path on the stream lane, where what waits on a path that is dead, and all
 /// acknowledgements if it is the peer's first, wait for its end: service is to be back 3 s after
 /// an outage of a second, though only one of the paths is.
-const STREAM_PATH_IDLE: Duration = Duration::from_secs(3);
+pub(crate) const STREAM_PATH_IDLE: Duration = Duration::from_secs(3);
 /// A session whose peer has proved nothing for so long has ended (RFC 9000 10.1).
 pub(crate) const IDLE: Duration = Duration::from_secs(30);
 /// Before a path's own is known.

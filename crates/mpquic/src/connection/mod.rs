@@ -15,6 +15,7 @@ mod keys;
 mod liveness;
 mod load;
 mod outbox;
+mod path_heard;
 mod path_names;
 mod path_ping;
 mod path_scheduler;

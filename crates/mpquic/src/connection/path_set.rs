@@ -7,6 +7,7 @@ use noq_proto::{Connection as Quic, FourTuple, PathId, PathStatus, Transmit};
 
 use super::access_set::AccessSet;
 use super::load::Load;
+use super::path_heard::PathHeard;
 use super::path_ping::PathPing;
 use super::path_status::{PathStatusState, status};
 use crate::congestion::CongestionSet;
@@ -44,6 +45,8 @@ pub(super) struct Path {
     pub(super) stale: bool,
     /// Whether nothing comes back on it: it is a backup to QUIC then.
     pub(super) held: bool,
+    /// When something arrived on it last, on the stream lane.
+    pub(super) heard: PathHeard,
     /// Pings whether anything does, while it is held.
     pub(super) ping: PathPing,
     /// When it was pinged as all paths are, until an acknowledgement tells of that or later.
@@ -81,6 +84,7 @@ impl Path {
             given_up: false,
             stale: false,
             held: false,
+            heard: PathHeard::new(now),
             ping: PathPing::default(),
             pinged_at: None,
             status: PathStatusState::default(),

@@ -16,7 +16,7 @@ use crate::access::label;
 use crate::congestion::{CongestionSet, Gate};
 use crate::lane::Lane;
 use crate::pacer::Pacer;
-use crate::transport::PATH_IDLE;
+use crate::transport::{PATH_IDLE, STREAM_PATH_IDLE};
 
 /// Paths are pinged so often.
 const PING: Duration = Duration::from_secs(2);
@@ -105,6 +105,7 @@ impl Connection {
         let access = self.accesses.name(access);
         self.events.push_back(Event::PathUp { access });
         self.close_unusable(now);
+        self.close_unheard(now);
     }
 
     /// A new path begins with what is expected of it, or with what the path before it on
@@ -149,6 +150,7 @@ impl Connection {
         self.keys.check(&mut self.quic);
         self.follow_peer_statuses(now);
         self.close_silent(now);
+        self.close_unheard(now);
         let established = self.paths.iter_mut().filter(|p| p.established);
         for path in established {
             path.pinged_at.get_or_insert(now);
@@ -347,6 +349,26 @@ impl Connection {
         }
         let all = self.paths.iter_mut().zip(since);
         for (p, _) in all.filter(|(_, t)| *t >= PATH_IDLE) {
+            p.given_up = self.quic.close_path(now, p.id, LOST).is_ok();
+        }
+    }
+
+    /// Closes paths of the stream lane on which nothing has arrived for their idle time, while
+    /// something does on another: those that the library kept as the last one.
+    fn close_unheard(&mut self, now: Instant) {
+        if self.lane.is_some() {
+            return;
+        }
+        let mut silent = Vec::new();
+        let mut hears = false;
+        for p in self.paths.iter_mut().filter(|p| p.established) {
+            let arrived = self.quic.path_stats(p.id).map_or(0, |s| s.udp_rx.datagrams);
+            match p.heard.inspect(arrived, now) {
+                t if t >= STREAM_PATH_IDLE => silent.push(p),
+                t => hears |= t < PING_ON_STREAMS,
+            }
+        }
+        for p in silent.into_iter().filter(|_| hears) {
             p.given_up = self.quic.close_path(now, p.id, LOST).is_ok();
         }
     }

@@ -14,6 +14,8 @@ use crate::Lane;
 
 /// Outages in `cargo test`.
 const SEEDS: u64 = 300;
+/// Seeds of the 10,000 that failed once: answers waited on a path that had been the last one.
+const FAILED_ONCE: [u64; 1] = [4923];
 /// Service is back within this.
 const SOON: Duration = Duration::from_secs(3);
 /// Service on the stream lane is back within this: its data may wait for a path that is still
@@ -193,13 +195,13 @@ fn outage(seed: u64) -> Result<Duration, String> {
     Ok(took)
 }
 
-fn outages(seeds: std::ops::Range<u64>) {
+fn outages(seeds: impl IntoIterator<Item = u64>) {
     let mut failed = Vec::new();
     let mut longest = Duration::ZERO;
     let one = std::env::var("BRAID_SEED")
         .ok()
         .and_then(|s| s.parse().ok());
-    let seeds = one.map_or(seeds, |n| n..n + 1);
+    let seeds: Vec<u64> = one.map_or_else(|| seeds.into_iter().collect(), |n| vec![n]);
     for seed in seeds {
         match outage(seed) {
             Ok(took) => longest = longest.max(took),
@@ -217,7 +219,7 @@ fn outages(seeds: std::ops::Range<u64>) {
 
 #[test]
 fn service_is_back_within_3_s_of_the_first_access_that_works_again() {
-    outages(0..SEEDS);
+    outages((0..SEEDS).chain(FAILED_ONCE));
 }
 
 #[test]
