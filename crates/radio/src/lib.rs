@@ -3,3 +3,4 @@
 
 pub mod emulator;
 pub mod model;
+pub mod swing;
