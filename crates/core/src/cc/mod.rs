@@ -12,11 +12,15 @@
 //! (held against `crates/core/vectors/cc`). The kernel's forms in
 //! `kernel/mptcp/cc_math_*.h` are integers and are held against the same
 //! vectors. To add one: a file here, a line in [`RULES`], vectors beside.
+//!
+//! [`Swing`] is no such rule: it acts on one path alone, and keeps what it has seen there.
 
 mod balia;
+mod cubic;
 mod lia;
 mod olia;
 mod reno;
+mod swing;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -26,6 +30,7 @@ pub use balia::Balia;
 pub use lia::Lia;
 pub use olia::{Interval, Olia};
 pub use reno::Reno;
+pub use swing::Swing;
 pub use window::Window;
 pub use wvegas::{Round, RoundState, Wvegas};
 

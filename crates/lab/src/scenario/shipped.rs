@@ -54,6 +54,7 @@ const SHIPPED: &[Shipped] = embed![
     "fairness-stock-load",
     "fairness-vegas",
     "fairness-load",
+    "fairness-swing",
     "schedulers",
     "schedulers-v096",
     "schedulers-mpquic",

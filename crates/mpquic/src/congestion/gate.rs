@@ -32,7 +32,7 @@ pub(crate) struct Gates {
 /// Controllers behind the gates.
 #[derive(Clone)]
 pub(crate) enum Inner {
-    /// The library's own, which knows of one path, and whether it takes back itself what it did
+    /// One by the library's interface, which knows of one path, and whether it takes back itself what it did
     /// for losses that were none: of the others the state before is kept.
     Library(Arc<dyn ControllerFactory + Send + Sync>, bool),
     /// One of ours, coupled with those of the other paths.

@@ -9,6 +9,7 @@ mod losses;
 mod resume;
 mod set;
 mod shared;
+mod swing;
 
 use std::sync::Arc;
 
@@ -22,13 +23,13 @@ pub(crate) use shared::{Shared, Slot};
 
 use crate::Error;
 
-/// The library's algorithms, each for one path alone.
-const LIBRARY: [&str; 3] = ["reno", "cubic", "bbr"];
+/// Algorithms for one path alone: the library's, and [`braid_core::cc::Swing`].
+const ALONE: [&str; 4] = ["reno", "cubic", "bbr", "swing"];
 
 /// The names of all algorithms.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let ours = braid_core::cc::RULES.iter().map(|r| r.name());
-    LIBRARY.into_iter().chain(ours.filter(|n| *n != "reno"))
+    ALONE.into_iter().chain(ours.filter(|n| *n != "reno"))
 }
 
 /// Returns the factory of the controllers called `name`.
@@ -37,6 +38,7 @@ pub(crate) fn inner(name: &str) -> Result<Inner, Error> {
         "reno" => Inner::Library(Arc::new(NewRenoConfig::default()), false),
         "cubic" => Inner::Library(Arc::new(CubicConfig::default()), false),
         "bbr" => Inner::Library(Arc::new(Bbr3Config::default()), true),
+        "swing" => Inner::Library(Arc::new(swing::SwingConfig), false),
         _ => match braid_core::cc::by_name(name) {
             Some(rule) => Inner::Coupled(rule),
             None => {

@@ -23,4 +23,5 @@ mod service;
 mod shares;
 mod soak;
 mod stage;
+mod swing;
 mod world;
