@@ -27,9 +27,9 @@ const MIN: f64 = 2.0;
 /// seconds: what bursts and a busy host add.
 const QUEUE: f64 = 0.125;
 const MIN_QUEUE: f64 = 0.002;
-/// Bounds of the queue that ends slow start, seconds, and the least window that it ends at,
-/// packets (RFC 9406 4.3).
-const SLOW_START_QUEUE: [f64; 2] = [0.004, 0.016];
+/// Least queue that ends slow start, seconds, and the least window that it ends at, packets (RFC
+/// 9406 4.3, without its upper bound of the queue).
+const MIN_SLOW_START_QUEUE: f64 = 0.004;
 const MIN_SLOW_START: f64 = 16.0;
 /// Round-trip times that show a queue (RFC 9406 4.3), and the part of a round that they come from:
 /// more than a burst.
@@ -158,10 +158,14 @@ impl Swing {
         self.ssthresh
     }
 
-    /// Whether a path of this round-trip time, seconds, shows a queue.
-    fn shows_queue(&self, rtt: f64) -> bool {
+    /// Whether a path of this round-trip time shows a queue, of `least` at least, seconds.
+    fn shows(&self, rtt: f64, least: f64) -> bool {
         let min = self.min_rtt.get();
-        rtt - min >= (min * QUEUE).max(MIN_QUEUE)
+        rtt - min >= (min * QUEUE).max(least)
+    }
+
+    fn shows_queue(&self, rtt: f64) -> bool {
+        self.shows(rtt, MIN_QUEUE)
     }
 
     /// Handles the acknowledgement of `acked` packets, the last of which left at `sent`; `full`
@@ -201,10 +205,8 @@ impl Swing {
     fn end_round(&mut self, round: Round, now: f64) {
         let queue = self.shows_queue(round.min_rtt);
         if self.window < self.ssthresh {
-            let min = self.min_rtt.get();
-            let [least, most] = SLOW_START_QUEUE;
-            let long = round.min_rtt - min >= (min * QUEUE).clamp(least, most);
-            if self.ssthresh.is_infinite() && queue && long && self.window >= MIN_SLOW_START {
+            let long = self.shows(round.min_rtt, MIN_SLOW_START_QUEUE);
+            if self.ssthresh.is_infinite() && long && self.window >= MIN_SLOW_START {
                 self.avoid_from(self.window, now);
             }
             return;
@@ -305,13 +307,6 @@ impl Swing {
         self.window = (window * BETA).max(MIN).min(self.window);
         self.ssthresh = self.window;
         self.cubic = Some(Cubic::after(self.cubic, window, self.window, now));
-    }
-
-    /// Takes the state of before a congestion event again that was none.
-    pub fn undo(&mut self, before: Self) {
-        if before.window > self.window {
-            *self = before;
-        }
     }
 }
 
@@ -498,16 +493,6 @@ mod tests {
         assert!((path.swing.ssthresh() / before - BETA).abs() < 1e-9);
         path.round(0.0, true);
         assert!(path.swing.window() > 1.9 * MIN);
-    }
-
-    #[test]
-    fn what_was_no_congestion_is_taken_back() {
-        let mut path = Path::avoiding();
-        let before = path.swing.clone();
-        path.swing.on_congestion(path.now, 30.0, path.now);
-        assert!(path.swing.window() < before.window());
-        path.swing.undo(before.clone());
-        assert_eq!(path.swing.window(), before.window());
     }
 
     #[test]

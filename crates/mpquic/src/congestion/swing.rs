@@ -18,20 +18,17 @@ impl ControllerFactory for SwingConfig {
             epoch: now,
             mtu: mtu.into(),
             swing: Swing::default(),
-            before: None,
         })
     }
 }
 
-/// Controller of one path.
+/// Controller of one path. The gate in front of it keeps its state before losses that may be none.
 #[derive(Clone, Debug)]
 struct SwingController {
     /// Time that others count from.
     epoch: Instant,
     mtu: f64,
     swing: Swing,
-    /// State before the last congestion event, which may turn out to be none.
-    before: Option<Swing>,
 }
 
 impl SwingController {
@@ -73,7 +70,6 @@ impl Controller for SwingController {
         lost_bytes: u64,
         _largest: u64,
     ) {
-        let before = self.swing.clone();
         let (sent, now) = (self.seconds(sent), self.seconds(now));
         if persistent {
             self.swing.on_persistent_congestion(now);
@@ -85,19 +81,10 @@ impl Controller for SwingController {
             };
             self.swing.on_congestion(sent, lost, now);
         }
-        if self.swing.window() < before.window() {
-            self.before = (!ecn).then_some(before);
-        }
     }
 
     fn on_packet_lost(&mut self, _bytes: u16, _number: u64, now: Instant) {
         self.swing.on_loss(self.seconds(now));
-    }
-
-    fn on_spurious_congestion_event(&mut self) {
-        if let Some(before) = self.before.take() {
-            self.swing.undo(before);
-        }
     }
 
     fn on_mtu_update(&mut self, mtu: u16) {

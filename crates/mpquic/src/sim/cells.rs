@@ -110,10 +110,7 @@ fn after_a_fade(cc: &str, tell: bool) -> f64 {
     let app = App::new(u64::MAX);
     let mut world = World::new(1, &[cell], &options, &[1.0], script, app);
     world.run(at(4000));
-    let before = world.app.received;
-    world.run(at(5000));
-    assert_eq!(world.app.wrong, None);
-    (world.app.received - before) as f64 * 8.0 / 1e6
+    world.goodput(at(5000))
 }
 
 #[test]
@@ -231,8 +228,6 @@ fn copies_on_all_paths_go_on_at_the_rate_of_the_fastest() {
     let app = App::new(u64::MAX);
     let mut world = World::new(1, &cells, &options, &[1.0; 3], vec![], app);
     world.run(at(1000));
-    let before = world.app.received;
-    world.run(at(4000));
-    let mbps = (world.app.received - before) as f64 * 8.0 / 3e6;
+    let mbps = world.goodput(at(4000));
     assert!(mbps > 0.9 * 370.0, "{mbps}");
 }

@@ -56,3 +56,8 @@ impl ConnectionIdGenerator for Cids {
         None
     }
 }
+
+/// Returns the number that whoever runs a test asks for by a variable of the environment.
+pub(super) fn asked(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}

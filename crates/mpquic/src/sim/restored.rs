@@ -6,7 +6,7 @@ use std::time::Duration;
 use braid_core::Time;
 use braid_core::sched::WrrMode;
 
-use super::draws::Draws;
+use super::draws::{Draws, asked};
 use super::service::Service;
 use super::shares::{options, radio};
 use super::world::{Freeze, Radio, World, at};
@@ -198,9 +198,7 @@ fn outage(seed: u64) -> Result<Duration, String> {
 fn outages(seeds: impl IntoIterator<Item = u64>) {
     let mut failed = Vec::new();
     let mut longest = Duration::ZERO;
-    let one = std::env::var("BRAID_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok());
+    let one = asked("BRAID_SEED");
     let seeds: Vec<u64> = one.map_or_else(|| seeds.into_iter().collect(), |n| vec![n]);
     for seed in seeds {
         match outage(seed) {

@@ -10,7 +10,7 @@ use braid_core::Time;
 use braid_core::sched::WrrMode;
 use braid_radio::model::{JitterSpec, LossSpec};
 
-use super::draws::Draws;
+use super::draws::{Draws, asked};
 use super::ends::{self, Read};
 use super::shares::{options, radio};
 use super::world::{Freeze, Radio, World};
@@ -346,8 +346,7 @@ fn soak(seed: u64) -> Result<Soak, String> {
 }
 
 fn all(seeds: std::ops::Range<u64>) {
-    let one = std::env::var("BRAID_SEED").ok();
-    let one = one.and_then(|s| s.parse().ok());
+    let one = asked("BRAID_SEED");
     let seeds = one.map_or(seeds, |n| n..n + 1);
     let (mut whole, mut reset, mut given_up) = (0, 0, 0);
     let mut failed = Vec::new();

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use braid_core::Rate;
 use braid_core::sched::WrrMode;
+use braid_core::{Rate, stats};
 use braid_radio::model::RateSpec;
 use braid_radio::swing::SwingingLink;
 
 use super::app::App;
+use super::draws::asked;
 use super::script::What;
 use super::shares::{link, options};
 use super::world::{Radio, World, at};
@@ -37,10 +38,7 @@ fn carried(seed: u64, cc: &str, links: &[&SwingingLink]) -> f64 {
     let app = App::new(u64::MAX);
     let mut world = World::new(seed, &radios, &options, &[1.0; 2], script.collect(), app);
     world.run(at(BEGIN));
-    let before = world.app.received;
-    world.run(at(END));
-    assert_eq!(world.app.wrong, None, "seed {seed}");
-    (world.app.received - before) as f64 * 8.0 / ((END - BEGIN) as f64 * 1e3)
+    world.goodput(at(END))
 }
 
 /// Outcome of one pair, Mbit/s.
@@ -97,9 +95,8 @@ fn below(pairs: &[Pair], part: f64) -> f64 {
 
 /// Median part of the wire.
 fn median(pairs: &[Pair]) -> f64 {
-    let mut all: Vec<f64> = pairs.iter().map(Pair::of_wire).collect();
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
+    let all: Vec<f64> = pairs.iter().map(Pair::of_wire).collect();
+    stats::median(&all)
 }
 
 #[test]
@@ -114,9 +111,8 @@ fn a_bond_of_swinging_links_carries_more_than_the_better_one() {
 #[ignore = "takes an hour: make soak"]
 fn a_bond_of_1000_pairs_of_swinging_links_carries_more_than_the_better_one() {
     let cc = std::env::var("BRAID_CC").unwrap_or_else(|_| "swing".to_owned());
-    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    let first = number("BRAID_SEED").unwrap_or(1);
-    let count = number("BRAID_PAIRS").unwrap_or(1000);
+    let first = asked("BRAID_SEED").unwrap_or(1);
+    let count = asked("BRAID_PAIRS").unwrap_or(1000);
     let pairs = pairs(first..first + count, &cc);
     println!(
         "{cc}: median of the wire {:.3}; below 0.99 of the better path {:.2} %, below 0.95 {:.2} %",
@@ -131,16 +127,11 @@ fn a_bond_of_1000_pairs_of_swinging_links_carries_more_than_the_better_one() {
 /// a queue of 80 ms.
 fn of_steps(cc: &str) -> f64 {
     let rates = [100.0, 10.0, 60.0, 200.0];
-    let points: Vec<_> = (0..8)
-        .map(|i| (Duration::from_secs(2 * i), rates[i as usize % 4]))
-        .collect();
+    let step = |(i, mbps): (u64, f64)| (Duration::from_secs(2 * i), Rate::from_mbps(mbps));
     let mean = rates.iter().sum::<f64>() / 4.0;
     let mut down = link(mean, 10.0, 80);
     down.rate = RateSpec::Steps {
-        points: points
-            .iter()
-            .map(|(t, r)| (*t, Rate::from_mbps(*r)))
-            .collect(),
+        points: (0..8).zip(rates.into_iter().cycle()).map(step).collect(),
         period: None,
     };
     let radio = Radio {
@@ -150,8 +141,7 @@ fn of_steps(cc: &str) -> f64 {
     };
     let options = options(Lane::Datagram, "minrtt", WrrMode::WorkConserving, cc);
     let mut world = World::new(1, &[radio], &options, &[1.0], vec![], App::new(u64::MAX));
-    world.run(at(16_000));
-    world.app.received as f64 * 8.0 / 16e6 / mean
+    world.goodput(at(16_000)) / mean
 }
 
 #[test]

@@ -257,6 +257,14 @@ impl World {
         self.go(end, |w| w.app.done());
     }
 
+    /// Goes on until `end`. Returns the goodput from now until then, Mbit/s.
+    pub(super) fn goodput(&mut self, end: Time) -> f64 {
+        let (begin, before) = (self.now, self.app.received);
+        self.run(end);
+        assert_eq!(self.app.wrong, None);
+        (self.app.received - before) as f64 * 8.0 / end.since(begin).as_secs_f64() / 1e6
+    }
+
     /// Goes on until `end`, though the application may be done.
     pub(super) fn rest(&mut self, end: Time) {
         self.go(end, |_| false);
