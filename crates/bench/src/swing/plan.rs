@@ -47,18 +47,28 @@ pub(super) const ENGINES: [Engine; 3] = [
     },
 ];
 
+/// Returns a table of texts.
+fn texts(keys: &[(&str, &str)]) -> Table {
+    let of = |(k, v): &(&str, &str)| ((*k).to_owned(), Value::from(*v));
+    keys.iter().map(of).collect()
+}
+
+/// Returns an access of these links.
+fn access(down: Table, up: Table) -> Table {
+    let mut access = texts(&[("kind", "other")]);
+    access.insert("down".into(), down.into());
+    access.insert("up".into(), up.into());
+    access
+}
+
 impl Engine {
     /// The case over both paths, then those over one.
     fn cases(&self) -> impl Iterator<Item = Table> {
-        let keys = || -> Table {
-            let of = |(k, v): &(&str, &str)| ((*k).to_owned(), Value::from(*v));
-            self.keys.iter().map(of).collect()
-        };
+        let keys = || texts(self.keys);
         let on = move |access: &&str| {
             let name = format!("{} on {access}", self.alone);
             if self.engine == "mptcp" {
-                let keys = [("access".to_owned(), Value::from(*access))];
-                return text::bulk(&name, "tcp", keys.into_iter().collect());
+                return text::bulk(&name, "tcp", texts(&[("access", access)]));
             }
             let mut keys = keys();
             keys.insert("accesses".into(), vec![Value::from(*access)].into());
@@ -101,25 +111,10 @@ pub(super) fn drive(trace: &str) -> Result<String> {
             ("queue", "80 ms"),
         ];
         let up = [("rate", "50 Mbit/s"), ("delay", delay), ("queue", "80 ms")];
-        let table = |keys: &[(&str, &str)]| -> Value {
-            let of = |(k, v): &(&str, &str)| ((*k).to_owned(), Value::from(*v));
-            Value::Table(keys.iter().map(of).collect())
-        };
-        Table::from_iter([
-            ("kind".to_owned(), Value::from("other")),
-            ("down".to_owned(), table(&down)),
-            ("up".to_owned(), table(&up)),
-        ])
+        access(texts(&down), texts(&up))
     };
     let links = [("nr", "10 ms"), ("lte", "25 ms")].map(link);
     finish(begin("swing-drive", 1, DRIVEN), links)
-}
-
-/// A random pair.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Random {
-    seed: u32,
-    links: [SwingingLink; 2],
 }
 
 /// Returns the link as scenarios have it.
@@ -139,11 +134,14 @@ fn table(link: &SwingingLink) -> Table {
         way.insert("delay".into(), format!("{:.3} ms", link.delay).into());
         way.insert("queue".into(), format!("{:.0} ms", link.queue).into());
     }
-    Table::from_iter([
-        ("kind".to_owned(), Value::from("other")),
-        ("down".to_owned(), down.into()),
-        ("up".to_owned(), up.into()),
-    ])
+    access(down, up)
+}
+
+/// A random pair.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Random {
+    seed: u32,
+    links: [SwingingLink; 2],
 }
 
 impl Random {
@@ -157,13 +155,9 @@ impl Random {
         let links = ACCESSES.iter().zip(&self.links);
         for (access, (begin, end)) in links.filter_map(|(a, l)| Some((a, l.outage?))) {
             for (at, set) in [(begin, "blackhole"), (end, "up")] {
-                let event = [
-                    ("at", format!("{at} ms")),
-                    ("access", (*access).to_owned()),
-                    ("set", set.to_owned()),
-                ];
-                let event = event.map(|(k, v)| (k.to_owned(), Value::from(v)));
-                text::push(&mut all, "event", event.into_iter().collect());
+                let at = format!("{at} ms");
+                let event = texts(&[("at", &at), ("access", access), ("set", set)]);
+                text::push(&mut all, "event", event);
             }
         }
         finish(all, [table(&self.links[0]), table(&self.links[1])])
