@@ -10,6 +10,7 @@ use braid_core::Time;
 use super::tcp_probe::{TcpProbes, first_tcp_probe};
 use super::{
     By, DETECT_MARGIN, DETECT_MULT, FAST_RECOVERY_FOR, IDLE_POLL, Sample, TX_INTERVAL_ACTIVE,
+    TX_INTERVAL_EAGER,
 };
 
 /// Round trip that is assumed before one was measured.
@@ -21,6 +22,9 @@ const ANSWERS: u32 = 2;
 const ANSWERS_MAX: u32 = 32;
 /// One that has answered is asked again this soon after, ms, unless it died lately.
 const CONFIRM: u64 = 15;
+/// A path is asked early ([`TX_INTERVAL_EAGER`]) so often at most: what pauses all the time, as
+/// speech does, is not doubled.
+const EAGER_EVERY: Duration = Duration::from_millis(250);
 /// A path that dies again within this long needs twice as many.
 const FLAP: Duration = Duration::from_secs(5);
 /// One that lives this long needs [`ANSWERS`] again.
@@ -57,6 +61,8 @@ pub(super) struct Path {
     sent: VecDeque<Sent>,
     number: u32,
     last_probe: Option<Time>,
+    /// When a path was last asked before [`TX_INTERVAL_ACTIVE`] of quiet.
+    eager: Option<Time>,
     /// Questions that count, sent since the last sign of life, and the first of them.
     open: u32,
     first_open: Option<Time>,
@@ -97,6 +103,7 @@ impl Path {
             sent: VecDeque::new(),
             number: 0,
             last_probe: None,
+            eager: None,
             open: 0,
             first_open: None,
             unacked: None,
@@ -248,14 +255,25 @@ impl Path {
     fn detect_time(&self) -> Duration {
         let least = self.min_rtt.unwrap_or(UNKNOWN_RTT) * DETECT_MULT;
         // Where nothing of ours flows, or not all the time, a queue filled by others tells
-        // itself only by the time that the last probe took. Within the bound of one that is
-        // long, and grows a little, no answer can come to what was asked after a pause.
+        // itself only by the time that the last probe took.
         let asked = self.first_open.map_or(self.life, |t| t.max(self.life));
         let idle = asked.since(self.tcp_life) > IDLE_POLL;
-        let long =
-            |rtt: &Duration| idle || TX_INTERVAL_ACTIVE + *rtt * 5 / 4 > least + DETECT_MARGIN;
-        let now = self.last_rtt.filter(long).unwrap_or_default();
-        let limit = least.max(now + now / 2) + DETECT_MARGIN;
+        let queued = self.last_rtt.map(|rtt| rtt + rtt / 2).unwrap_or_default();
+        let limit = match idle {
+            true => least.max(queued),
+            // What flows has a queue of its own as well, and that is no reason for patience: only
+            // where no answer can come within the bound, the queue having grown a little, the
+            // bound grows by twice what is wanting.
+            false => {
+                let pause = match self.first_open {
+                    Some(_) => asked.since(self.life).min(TX_INTERVAL_ACTIVE),
+                    None => TX_INTERVAL_ACTIVE,
+                };
+                let expected = pause + self.last_rtt.map(|rtt| rtt * 5 / 4).unwrap_or_default();
+                let wanting = expected.saturating_sub(least + DETECT_MARGIN);
+                least.max(queued.min(least + wanting * 2))
+            }
+        } + DETECT_MARGIN;
         match idle && !self.answers && self.silent.is_none() {
             // Its radio may sleep, and no probe has told of a queue. Nothing is urgent there.
             true => limit.max(IDLE_POLL),
@@ -372,9 +390,21 @@ impl Path {
         let in_use = self.open > 0 || self.unacked.is_some() || self.tcp_life + IDLE_POLL > last;
         match (self.answers, in_use) {
             (false, _) if self.number < 10 => ms(200),
-            (true, true) => ms(1000).min(self.life.max(last) + TX_INTERVAL_ACTIVE),
+            (true, true) => ms(1000)
+                .min(self.life.max(last) + TX_INTERVAL_ACTIVE)
+                .min(self.eager_due()),
             (false, true) => ms(1000),
             (_, false) => idle,
+        }
+    }
+
+    /// When the first question about a silence is due before [`TX_INTERVAL_ACTIVE`] of quiet.
+    fn eager_due(&self) -> Time {
+        let early = self.life + TX_INTERVAL_EAGER;
+        match (self.open, self.eager) {
+            (0, None) => early,
+            (0, Some(last)) => early.max(last + EAGER_EVERY),
+            _ => Time::MAX,
         }
     }
 
@@ -383,10 +413,13 @@ impl Path {
         if self.probe_due(busy) > now {
             return None;
         }
-        self.last_probe = Some(now);
         if self.answers {
+            if self.eager_due() <= now {
+                self.eager = Some(now);
+            }
             self.opens(now);
         }
+        self.last_probe = Some(now);
         if self.silent.is_none_or(|since| self.tcp_life > since) {
             self.unanswered = self.unanswered.saturating_add(1);
             if self.unanswered == GONE {

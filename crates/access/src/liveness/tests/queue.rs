@@ -24,6 +24,34 @@ proptest! {
     }
 }
 
+proptest! {
+    /// A bulk transfer fills the queue itself; what it fills drains as it dies.
+    #[test]
+    fn a_queue_of_its_own_delays_no_death(
+        rtt in 1u64..30,
+        queue in 0u64..62,
+        flow in 1u64..12,
+        at in 4_000u64..6_000,
+    ) {
+        let mut link = Link::new(rtt, Some(flow));
+        link.queue = ms(queue);
+        link.dead = Some((at, 60_000));
+        let s = Simulation::run(vec![link, Link::new(10, Some(3))], true, None, 12_000);
+        prop_assert_eq!(s.found.len(), 1, "{:?}", s.found);
+        let (silent, k, when) = s.found[0];
+        prop_assert!(silent && k == 0);
+        prop_assert!(when <= at + 3 * rtt + 100, "{} after {}", when, at);
+    }
+}
+
+#[test]
+fn what_pauses_all_the_time_is_not_asked_in_every_pause() {
+    // Speech: a packet each 20 ms.
+    let s = Simulation::run(vec![Link::new(20, Some(20))], true, None, 10_000);
+    assert!(s.found.is_empty(), "{:?}", s.found);
+    assert!((20..=60).contains(&s.probes), "{}", s.probes);
+}
+
 #[test]
 fn a_queue_of_others_is_learned() {
     let mut link = Link::new(20, None);
