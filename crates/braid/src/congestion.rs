@@ -32,10 +32,10 @@ impl Congestion {
 /// registered, or this user's sockets may not have it.
 pub(crate) fn resolve(name: &str) -> Result<Congestion> {
     #[cfg(feature = "bpf")]
-    if let Some(coupled) = braid_mptcp::bpf::Coupled::beside_kernels(name) {
+    if let Some(control) = braid_mptcp::bpf::CongestionControl::beside_kernels(name) {
         // Of this process's own, so that they end without looking at each other.
         let own = format!("{name}_{:x}", std::process::id());
-        let registered = braid_mptcp::bpf::register(coupled, &own)?;
+        let registered = braid_mptcp::bpf::register(control, &own)?;
         return Ok(Congestion {
             name: own,
             registered: Some(registered),

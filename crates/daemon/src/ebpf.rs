@@ -1,14 +1,16 @@
-//! Additions of eBPF to a stock kernel: weighted round robin ([`braid_mptcp::bpf::Wrr`]), coupled
-//! congestion control ([`braid_mptcp::bpf::CoupledDefault`]) and short queues
+//! Additions of eBPF to a stock kernel: weighted round robin ([`braid_mptcp::bpf::Wrr`]),
+//! congestion controls ([`braid_mptcp::bpf::NamespaceDefault`]) and short queues
 //! ([`braid_mptcp::bpf::bound_queues`]).
 
 #[cfg(feature = "bpf")]
 pub(crate) use braid_mptcp::bpf::{
-    Coupled, CoupledDefault, NOTE_MAX, Pins, ShortQueues, Wrr, bound_queues, notes, orphans,
+    CongestionControl, NOTE_MAX, NamespaceDefault, Pins, ShortQueues, Wrr, bound_queues, notes,
+    orphans,
 };
 #[cfg(not(feature = "bpf"))]
 pub(crate) use without::{
-    Coupled, CoupledDefault, NOTE_MAX, Pins, ShortQueues, Wrr, bound_queues, notes, orphans,
+    CongestionControl, NOTE_MAX, NamespaceDefault, Pins, ShortQueues, Wrr, bound_queues, notes,
+    orphans,
 };
 
 /// Without eBPF there is nothing of it.
@@ -66,9 +68,9 @@ mod without {
     }
 
     #[derive(Clone, Copy)]
-    pub(crate) enum Coupled {}
+    pub(crate) enum CongestionControl {}
 
-    impl Coupled {
+    impl CongestionControl {
         pub(crate) fn beside_kernels(_: &str) -> Option<Self> {
             None
         }
@@ -78,14 +80,14 @@ mod without {
         }
     }
 
-    pub(crate) enum CoupledDefault {}
+    pub(crate) enum NamespaceDefault {}
 
-    impl CoupledDefault {
-        pub(crate) fn register(of: Coupled, _: &str, _: &str) -> Result<Self> {
+    impl NamespaceDefault {
+        pub(crate) fn register(of: CongestionControl, _: &str, _: &str) -> Result<Self> {
             match of {}
         }
 
-        pub(crate) fn adopt(of: Coupled, _: Pins) -> Result<Self> {
+        pub(crate) fn adopt(of: CongestionControl, _: Pins) -> Result<Self> {
             match of {}
         }
 

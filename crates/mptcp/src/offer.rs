@@ -9,7 +9,7 @@ use crate::support::Support;
 
 /// Packet schedulers that pacing rates by eBPF stand in for (`bpf::Wrr`).
 pub const SCHEDULERS: [&str; 2] = ["rr", "wrr"];
-/// Coupled congestion controls that Braid has as eBPF programs (`bpf::Coupled`).
+/// Congestion controls that Braid has as eBPF programs (`bpf::CongestionControl`).
 pub const CONGESTION_CONTROLS: [&str; 4] = ["lia", "olia", "balia", "wvegas"];
 /// Packet schedulers of Braid's own kernel (`kernel/mptcp`), which runs in the virtual clock.
 pub const BRAIDS_KERNEL: [&str; 8] = [
@@ -218,8 +218,8 @@ mod tests {
 
     #[cfg(feature = "bpf")]
     #[test]
-    fn the_coupled_ones_are_those_that_are_built_in() {
-        let built = crate::bpf::Coupled::ALL.map(|c| c.name());
+    fn those_by_ebpf_are_the_ones_that_are_built_in() {
+        let built = crate::bpf::CongestionControl::ALL.map(|c| c.name());
         assert_eq!(built, CONGESTION_CONTROLS);
     }
 

@@ -104,8 +104,8 @@ pub(crate) const fn owner(role: Role) -> &'static str {
     }
 }
 
-/// The place of the pins of this end's coupled congestion control, in a word.
-pub(crate) const fn coupled_owner(role: Role) -> &'static str {
+/// The place of the pins of this end's congestion control, in a word.
+pub(crate) const fn congestion_owner(role: Role) -> &'static str {
     match role {
         Role::Device => "upcc",
         Role::Proxy => "proxycc",

@@ -51,10 +51,10 @@ impl Controls {
             return Ok(());
         }
         #[cfg(feature = "bpf")]
-        if let Some(coupled) = bpf::Coupled::named(name) {
+        if let Some(control) = bpf::CongestionControl::named(name) {
             // Another run beside this one has its own.
             let unique = format!("{name}_{:x}", std::process::id());
-            let registered = bpf::register(coupled, &unique)?;
+            let registered = bpf::register(control, &unique)?;
             self.ours.insert(name.to_owned(), registered);
             return Ok(());
         }

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, Object, ProgramMut};
 
-use super::{Algorithm, Aligned, Coupled, NAME_MAX, constant, lacking, prepared, refused, require};
+use super::{
+    Algorithm, Aligned, CongestionControl, NAME_MAX, constant, lacking, prepared, refused, require,
+};
 use crate::error::{Error, Result};
 
 /// Attached to a cgroup until this is dropped. Sockets keep what they have got.
@@ -100,7 +102,10 @@ pub fn can_use_congestion_control() -> Result<()> {
 pub fn can_register() -> Result<()> {
     let attempted = "try a congestion control as an eBPF program";
     require()?;
-    for algorithm in [Algorithm::Coupled(Coupled::Lia), Algorithm::Wrr] {
+    for algorithm in [
+        Algorithm::CongestionControl(CongestionControl::Lia),
+        Algorithm::Wrr,
+    ] {
         let object = prepared(algorithm.object(), attempted)?;
         object.load().map_err(|e| refused(attempted, &e))?;
     }

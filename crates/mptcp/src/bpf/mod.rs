@@ -1,4 +1,4 @@
-//! The coupled congestion controls as eBPF programs (`struct_ops`), for kernels
+//! Congestion controls as eBPF programs (`struct_ops`), for kernels
 //! as distributions ship them: RFC 6356 and the drafts that `bpf/*.bpf.c` name.
 //!
 //! A registered congestion control serves the whole machine: every network
@@ -17,10 +17,10 @@ macro_rules! object {
     }};
 }
 
-mod coupled;
 mod group;
 mod lacking;
 mod log;
+mod namespace_default;
 mod orphans;
 mod pinned;
 mod pins;
@@ -34,12 +34,12 @@ use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, MapType, Object, ObjectBuil
 use crate::error::{Error, Result};
 use crate::support::Support;
 
-pub use coupled::CoupledDefault;
 pub use group::{
     Attached, can_register, can_use_congestion_control, can_use_mptcp, use_congestion_control,
     use_mptcp,
 };
 pub use lacking::require;
+pub use namespace_default::NamespaceDefault;
 pub use orphans::{Orphan, orphans};
 pub use pins::Pins;
 pub use queues::{ShortQueues, bound_queues, can_bound_queues};
@@ -53,9 +53,9 @@ pub const NAME_MAX: usize = 15;
 #[repr(C, align(8))]
 struct Aligned<T: ?Sized>(T);
 
-/// A congestion control that couples the subflows of a connection.
+/// Congestion control that Braid brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Coupled {
+pub enum CongestionControl {
     /// RFC 6356.
     Lia,
     /// draft-khalili-mptcp-congestion-control-05.
@@ -69,23 +69,23 @@ pub enum Coupled {
 /// One object of `bpf/` each.
 #[derive(Clone, Copy, Debug)]
 enum Algorithm {
-    Coupled(Coupled),
+    CongestionControl(CongestionControl),
     Wrr,
 }
 
 impl Algorithm {
     fn object(self) -> &'static [u8] {
         match self {
-            Self::Coupled(Coupled::Lia) => object!("lia"),
-            Self::Coupled(Coupled::Olia) => object!("olia"),
-            Self::Coupled(Coupled::Balia) => object!("balia"),
-            Self::Coupled(Coupled::Wvegas) => object!("wvegas"),
+            Self::CongestionControl(CongestionControl::Lia) => object!("lia"),
+            Self::CongestionControl(CongestionControl::Olia) => object!("olia"),
+            Self::CongestionControl(CongestionControl::Balia) => object!("balia"),
+            Self::CongestionControl(CongestionControl::Wvegas) => object!("wvegas"),
             Self::Wrr => object!("wrr"),
         }
     }
 }
 
-impl Coupled {
+impl CongestionControl {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Lia, Self::Olia, Self::Balia, Self::Wvegas];
 
@@ -131,7 +131,7 @@ impl Registered {
 /// # Errors
 /// [`Error::Lacking`] where the kernel or the process lacks something;
 /// otherwise what the kernel said, as where the name is taken.
-pub fn register(algorithm: Coupled, name: &str) -> Result<Registered> {
+pub fn register(algorithm: CongestionControl, name: &str) -> Result<Registered> {
     register_skipping(algorithm, name, Skip::NONE)
 }
 
@@ -140,9 +140,14 @@ pub fn register(algorithm: Coupled, name: &str) -> Result<Registered> {
 /// # Errors
 /// As [`register`].
 #[doc(hidden)]
-pub fn register_skipping(algorithm: Coupled, name: &str, skip: Skip) -> Result<Registered> {
+pub fn register_skipping(
+    algorithm: CongestionControl,
+    name: &str,
+    skip: Skip,
+) -> Result<Registered> {
     let constants = [skip.constant()];
-    load(Algorithm::Coupled(algorithm), name, &constants).map(|(_, registered)| registered)
+    load(Algorithm::CongestionControl(algorithm), name, &constants)
+        .map(|(_, registered)| registered)
 }
 
 /// One hook in so many is skipped, at random, and its result is any number; 0: none.
@@ -279,10 +284,10 @@ mod tests {
 
     #[test]
     fn names_lead_to_algorithms() {
-        for c in Coupled::ALL {
-            assert_eq!(Coupled::named(c.name()), Some(c));
+        for c in CongestionControl::ALL {
+            assert_eq!(CongestionControl::named(c.name()), Some(c));
         }
-        assert_eq!(Coupled::named("reno"), None);
+        assert_eq!(CongestionControl::named("reno"), None);
     }
 
     #[test]

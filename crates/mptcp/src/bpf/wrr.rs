@@ -47,7 +47,7 @@ pub struct Wrr {
 }
 
 impl Wrr {
-    /// Registers it under `name` (see [`super::CoupledDefault::register`]), work-conserving and
+    /// Registers it under `name` (see [`super::NamespaceDefault::register`]), work-conserving and
     /// with equal weights.
     ///
     /// # Errors

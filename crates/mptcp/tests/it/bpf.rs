@@ -1,6 +1,6 @@
 //! The coupled congestion controls, loaded into the running kernel.
 
-use braid_mptcp::bpf::{self, Coupled};
+use braid_mptcp::bpf::{self, CongestionControl};
 use braid_mptcp::diag::Diag;
 use braid_mptcp::socket;
 use braid_mptcp::support::Support;
@@ -19,7 +19,7 @@ fn can_register() -> bool {
 }
 
 /// A name that no other run of these tests has.
-fn name(algorithm: Coupled) -> String {
+fn name(algorithm: CongestionControl) -> String {
     format!("t{:x}_{}", std::process::id() & 0xffff, algorithm.name())
 }
 
@@ -35,7 +35,7 @@ fn each_is_there_until_dropped() {
     if !can_register() {
         return;
     }
-    for algorithm in Coupled::ALL {
+    for algorithm in CongestionControl::ALL {
         let name = name(algorithm);
         let registered = bpf::register(algorithm, &name).unwrap();
         assert_eq!(registered.name(), name);
@@ -55,7 +55,7 @@ fn connections_over_three_accesses_run_on_each() {
         return;
     }
     mesh(&w, 3);
-    for (port, algorithm) in (80..).zip(Coupled::ALL) {
+    for (port, algorithm) in (80..).zip(CongestionControl::ALL) {
         let name = format!("{}_2", name(algorithm));
         let registered = bpf::register(algorithm, &name).unwrap();
         let (mut stream, server) = connected(&w, port, name.as_str());
@@ -90,7 +90,7 @@ fn plain_tcp_can_have_them_too() {
     if !can_register() {
         return;
     }
-    for (port, algorithm) in (80..).zip(Coupled::ALL) {
+    for (port, algorithm) in (80..).zip(CongestionControl::ALL) {
         let name = format!("{}_3", name(algorithm));
         let _registered = bpf::register(algorithm, &name).unwrap();
         let listener = w

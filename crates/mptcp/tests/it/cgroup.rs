@@ -5,7 +5,7 @@
 use std::net::TcpStream;
 use std::path::PathBuf;
 
-use braid_mptcp::bpf::{self, Coupled};
+use braid_mptcp::bpf::{self, CongestionControl};
 use braid_mptcp::cgroup::{self, Made};
 use braid_mptcp::diag::Diag;
 use braid_mptcp::socket::{self, OnTheWire};
@@ -65,7 +65,7 @@ fn killed_runs_leave_nothing(group: &Made) {
 fn congestion_control(w: &World, group: &Made) {
     mesh(w, 3);
     let name = format!("t{:x}_group", std::process::id() & 0xffff);
-    let registered = bpf::register(Coupled::Lia, &name).unwrap();
+    let registered = bpf::register(CongestionControl::Lia, &name).unwrap();
     let attached = bpf::use_congestion_control(group.path(), registered.name()).unwrap();
     let mut ends = [&w.device, &w.proxy].map(|ns| ns.run(|| Diag::open().unwrap()));
 

@@ -1,7 +1,7 @@
 //! Plain TCP beside congestion controls of Braid's that are the default of a namespace: they
 //! reach sockets that they are not meant for.
 
-use braid_mptcp::bpf::{self, Coupled, Wrr};
+use braid_mptcp::bpf::{self, CongestionControl, Wrr};
 use braid_mptcp::diag::Diag;
 use braid_mptcp::{socket, support};
 use braid_netns::world::{World, ask, fetch, service};
@@ -42,9 +42,9 @@ fn plain_tcp_keeps_what_the_namespace_had() {
         return println!("skipped: {e}");
     }
     let own = std::process::id();
-    for (port, algorithm) in (81..).zip(Coupled::ALL) {
+    for (port, algorithm) in (81..).zip(CongestionControl::ALL) {
         let name = format!("{}_p{own:x}", algorithm.name());
-        let _registered = bpf::CoupledDefault::register(algorithm, &name, BEFORE).unwrap();
+        let _registered = bpf::NamespaceDefault::register(algorithm, &name, BEFORE).unwrap();
         keeps_what_it_had(&w, port, &name);
     }
     let wrr = Wrr::register(&format!("w{own:x}_p"), BEFORE).unwrap();

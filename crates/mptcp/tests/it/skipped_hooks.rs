@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use braid_api::Subflow;
-use braid_mptcp::bpf::{self, Coupled, Skip, Wrr};
+use braid_mptcp::bpf::{self, CongestionControl, Skip, Wrr};
 use braid_mptcp::diag::Diag;
 use braid_netns::world::mptcp::{connected, look, mesh, shares, weights, with_subflows};
 use braid_netns::world::{LIMIT, World, ask, eventually_within, fetch};
@@ -95,7 +95,7 @@ fn connections_come_through() {
         return;
     }
     mesh(&w, 3);
-    for (port, algorithm) in (80..).zip(Coupled::ALL) {
+    for (port, algorithm) in (80..).zip(CongestionControl::ALL) {
         let name = format!("s{:x}_{}", std::process::id() & 0xffff, algorithm.name());
         let _registered = bpf::register_skipping(algorithm, &name, SKIP).unwrap();
         comes_through(&w, port, &name);

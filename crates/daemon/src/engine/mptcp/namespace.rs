@@ -1,7 +1,7 @@
 //! Setup of an end in its namespace: made, changed on request, and taken away again.
 
 mod congestion;
-mod coupling;
+mod congestion_control;
 mod programs;
 mod schedule;
 
@@ -21,7 +21,7 @@ use crate::ebpf::{self, Pins, Wrr};
 use crate::engine::Result;
 use crate::takeover::pins::{self, DEFAULT, Kept, Left, Note};
 use crate::takeover::sysctls::Before;
-use coupling::Congestion;
+use congestion_control::Congestion;
 
 /// Network namespace of one end, as Multipath TCP is set up in it. It is as before when this is
 /// dropped.
@@ -84,7 +84,7 @@ impl Namespace {
     /// there is to be one.
     fn go_on(&mut self, congests: bool) -> Result<()> {
         pins::sweep();
-        let left = Pins::left(pins::coupled_owner(self.role)).ok().flatten();
+        let left = Pins::left(pins::congestion_owner(self.role)).ok().flatten();
         let was_left = left.is_some();
         self.left = left.filter(|_| congests && self.pin);
         let unpinned = was_left && self.left.is_none();

@@ -3,10 +3,10 @@
 
 use braid_mptcp::support;
 
-use super::coupling::{self, Congestion};
+use super::congestion_control::{self, Congestion};
 use super::{Namespace, programs};
 use crate::DaemonError;
-use crate::ebpf::{CoupledDefault, Pins, Wrr};
+use crate::ebpf::{NamespaceDefault, Pins, Wrr};
 use crate::takeover::pins::{self, DEFAULT};
 
 impl Namespace {
@@ -44,7 +44,7 @@ impl Namespace {
     }
 
     /// Works without, too.
-    fn pin_coupled(&mut self) {
+    fn pin_ours(&mut self) {
         let (Some((name, cc)), true) = (&mut self.cc, self.pin) else {
             return;
         };
@@ -67,10 +67,13 @@ impl Namespace {
     pub(crate) fn congest(
         &mut self,
         name: Option<&str>,
-        loaded: Option<CoupledDefault>,
+        loaded: Option<NamespaceDefault>,
     ) -> Result<(), DaemonError> {
         // What a killed end left serves once, or goes.
-        let left = self.left.take().map(|pins| coupling::adopt(name, pins));
+        let left = self
+            .left
+            .take()
+            .map(|pins| congestion_control::adopt(name, pins));
         if let Some(Err(why)) = &left {
             self.give_default_back();
             if let Some(why) = why {
@@ -85,7 +88,7 @@ impl Namespace {
             (Some(_), _, Some(loaded)) => Some(Congestion::Ours(loaded)),
             // At the start alone one of Braid's is loaded here, where a killed end's is no use:
             // nobody is answered yet.
-            (Some(name), ..) => Some(coupling::find(name, &self.default_before())?),
+            (Some(name), ..) => Some(congestion_control::find(name, &self.default_before())?),
             (None, ..) => None,
         };
         let new = name.map(str::to_owned).zip(new);
@@ -93,7 +96,7 @@ impl Namespace {
         if let Some((_, before)) = &mut before {
             before.unpin();
         }
-        self.pin_coupled();
+        self.pin_ours();
         match (&self.wrr, name) {
             (None, _) => self.put_congestion()?,
             (Some(_), Some(name)) => self.note(format!(

@@ -7,7 +7,7 @@ use braid_mptcp::weights;
 
 use super::Namespace;
 use super::schedule::Next;
-use crate::ebpf::{Coupled, CoupledDefault, Wrr};
+use crate::ebpf::{CongestionControl, NamespaceDefault, Wrr};
 use crate::engine::Result;
 use crate::takeover::pins;
 use crate::{DaemonError, blocking};
@@ -32,13 +32,13 @@ impl Missing<Weights> {
     }
 }
 
-impl Missing<Coupled> {
+impl Missing<CongestionControl> {
     /// Loads it. Inside a runtime, in the namespace.
     ///
     /// # Errors
     /// What the machine lacks, or the kernel refuses.
-    pub(crate) async fn load(self) -> Result<CoupledDefault> {
-        blocking::run(move || super::coupling::register(self.program, &self.plain)).await
+    pub(crate) async fn load(self) -> Result<NamespaceDefault> {
+        blocking::run(move || super::congestion_control::register(self.program, &self.plain)).await
     }
 }
 
@@ -62,13 +62,16 @@ impl Namespace {
         }))
     }
 
-    /// Returns the coupled congestion control that [`Namespace::congest`] takes for `name`.
-    pub(crate) fn missing_congestion(&self, name: Option<&str>) -> Option<Missing<Coupled>> {
+    /// Returns the congestion control that [`Namespace::congest`] takes for `name`.
+    pub(crate) fn missing_congestion(
+        &self,
+        name: Option<&str>,
+    ) -> Option<Missing<CongestionControl>> {
         let now = self.cc.as_ref().map(|(asked, _)| asked.as_str());
         // What a killed end has left may be it.
         let name = name.filter(|_| now != name && self.left.is_none())?;
         Some(Missing {
-            program: Coupled::beside_kernels(name)?,
+            program: CongestionControl::beside_kernels(name)?,
             plain: self.default_before(),
         })
     }

@@ -1,31 +1,31 @@
-//! A coupled congestion control as the default of a network namespace, which outlives the
+//! A congestion control as the default of a network namespace, which outlives the
 //! process: connections find it by its name when a subflow joins, so that it has to stay
-//! registered for all of a connection's subflows to be coupled.
+//! registered for all of a connection's subflows to have it.
 
 use libbpf_rs::MapHandle;
 
-use super::{Algorithm, Coupled, Pins, Registered, load, map_of, pinned, plain, require};
+use super::{Algorithm, CongestionControl, Pins, Registered, load, map_of, pinned, plain, require};
 use crate::error::{Error, Result};
 
 /// One that is registered.
 #[derive(Debug)]
-pub struct CoupledDefault {
+pub struct NamespaceDefault {
     /// First to go: the link is gone with the last that holds it.
     pins: Option<Pins>,
-    algorithm: Coupled,
+    algorithm: CongestionControl,
     registered: Registered,
     /// The kernel's own, which the link is attached to.
     ops: MapHandle,
 }
 
-impl CoupledDefault {
+impl NamespaceDefault {
     /// [`super::register`], but plain TCP, which the default of a namespace reaches as well,
     /// gets `plain_tcp` in its place.
     ///
     /// # Errors
     /// As [`super::register`].
-    pub fn register(algorithm: Coupled, name: &str, plain_tcp: &str) -> Result<Self> {
-        let of = Algorithm::Coupled(algorithm);
+    pub fn register(algorithm: CongestionControl, name: &str, plain_tcp: &str) -> Result<Self> {
+        let of = Algorithm::CongestionControl(algorithm);
         let (object, registered) = load(of, name, &[plain(plain_tcp)])?;
         Ok(Self {
             pins: None,
@@ -45,7 +45,7 @@ impl CoupledDefault {
     /// # Errors
     /// The kernel's; nothing is pinned then.
     pub fn pin(&mut self, pins: Pins) -> Result<()> {
-        let directory = pins.of(Algorithm::Coupled(self.algorithm).object());
+        let directory = pins.of(Algorithm::CongestionControl(self.algorithm).object());
         let maps = &mut [(self.algorithm.name(), &mut self.ops)];
         pinned::pin(&directory, maps, &mut self.registered)?;
         self.pins = Some(pins);
@@ -67,10 +67,10 @@ impl CoupledDefault {
     ///
     /// # Errors
     /// It is not, or the process may not have it. What was there is taken away then.
-    pub fn adopt(algorithm: Coupled, pins: Pins) -> Result<Self> {
+    pub fn adopt(algorithm: CongestionControl, pins: Pins) -> Result<Self> {
         require()?;
         let attempted = format!("go on with {}", pins.directory().display());
-        let directory = pins.of(Algorithm::Coupled(algorithm).object());
+        let directory = pins.of(Algorithm::CongestionControl(algorithm).object());
         if !directory.is_dir() {
             let what = format!(
                 "it is not {}, or was left by another version of braid, or before it was complete",
