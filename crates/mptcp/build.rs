@@ -69,6 +69,7 @@ fn bpf() {
         "olia",
         "balia",
         "wvegas",
+        "swing",
         "wrr",
         "protocol",
         "congestion",

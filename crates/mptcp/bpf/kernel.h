@@ -113,9 +113,15 @@ struct inet_connection_sock {
 	__u64					icsk_ca_priv[13];
 };
 
+struct tcp_rack {
+	__u32	rtt_us;		/* of the last packet that arrived */
+};
+
 struct tcp_sock {
 	struct inet_connection_sock	inet_conn;
 	__u64	bytes_acked;
+	__u64	tcp_mstamp;	/* us, of the last packet received or sent */
+	__u32	snd_una;
 	__u32	snd_nxt;
 	__u32	write_seq;
 	__u32	delivered;
@@ -128,6 +134,9 @@ struct tcp_sock {
 	__u32	snd_cwnd_clamp;
 	__u32	prior_cwnd;
 	__u32	max_packets_out;
+	__u32	lost_out;	/* packets */
+	__u32	lost;		/* ever */
+	struct tcp_rack	rack;
 	__u32	notsent_lowat;
 	__u8	is_cwnd_limited:1;
 	bool	is_mptcp;

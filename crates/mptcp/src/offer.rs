@@ -10,7 +10,7 @@ use crate::support::Support;
 /// Packet schedulers that pacing rates by eBPF stand in for (`bpf::Wrr`).
 pub const SCHEDULERS: [&str; 2] = ["rr", "wrr"];
 /// Congestion controls that Braid has as eBPF programs (`bpf::CongestionControl`).
-pub const CONGESTION_CONTROLS: [&str; 4] = ["lia", "olia", "balia", "wvegas"];
+pub const CONGESTION_CONTROLS: [&str; 5] = ["lia", "olia", "balia", "wvegas", "swing"];
 /// Packet schedulers of Braid's own kernel (`kernel/mptcp`), which runs in the virtual clock.
 pub const BRAIDS_KERNEL: [&str; 8] = [
     "minrtt",
@@ -186,7 +186,7 @@ mod tests {
     fn names_of_other_processes_are_not_offered() {
         let controls = ["reno", "cubic", "wrr_752f_0", "lia_1f3", "bbr_custom"];
         let offer = Offer::congestion_controls(&support(&[], &controls), true);
-        let shown = "reno, cubic, bbr_custom, and by eBPF lia, olia, balia, wvegas";
+        let shown = "reno, cubic, bbr_custom, and by eBPF lia, olia, balia, wvegas, swing";
         assert_eq!(offer.to_string(), shown);
         assert_eq!(configured_name("lia_1f3_0"), Some("lia"));
         assert_eq!(configured_name("wrr_752f_0"), None);
@@ -225,7 +225,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_name_of_ours_is_never_shown(n in 0usize..4, pid: u32, number in 0u8..16) {
+        fn a_name_of_ours_is_never_shown(n in 0usize..5, pid: u32, number in 0u8..16) {
             let name = format!("{}_{pid:x}_{number:x}", CONGESTION_CONTROLS[n]);
             prop_assert_eq!(configured_name(&name), Some(CONGESTION_CONTROLS[n]));
         }

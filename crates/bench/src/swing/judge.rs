@@ -78,6 +78,9 @@ pub(super) fn judge(random: &[Pair], drives: &[Pair]) -> Report {
     }
     for engine in ENGINES.iter().filter(|_| !drives.is_empty()) {
         let outcomes: Vec<Outcome> = drives.iter().filter_map(|p| p.outcome(engine)).collect();
+        if outcomes.is_empty() {
+            continue;
+        }
         let of_sum: Vec<f64> = outcomes.iter().map(Outcome::of_sum).collect();
         let of_wire: Vec<f64> = outcomes.iter().map(|o| o.of_wire).collect();
         for (of, least, all) in [
@@ -103,6 +106,9 @@ fn of_set(report: &mut Report, set: &str, pairs: &[Pair]) {
     for engine in &ENGINES {
         let of = |p: &Pair| Some((p.what.clone(), engine.name, p.outcome(engine)?));
         let outcomes: Vec<_> = pairs.iter().filter_map(of).collect();
+        if outcomes.is_empty() {
+            continue;
+        }
         let better: Vec<f64> = outcomes.iter().map(|(.., o)| o.of_better()).collect();
         let sums: Vec<f64> = outcomes.iter().map(|(.., o)| o.of_sum()).collect();
         let wire: Vec<f64> = outcomes.iter().map(|(.., o)| o.of_wire).collect();

@@ -25,6 +25,12 @@ pub(crate) struct Options {
     /// Recorded drives with a column for each of 5G and 4G, format `paired` (docs/traces.md)
     #[arg(long, num_args = 1..)]
     drives: Vec<PathBuf>,
+    /// Congestion control of every case, instead of what each engine has by itself
+    #[arg(long)]
+    cc: Option<String>,
+    /// Only these engines: mptcp, datagram, stream
+    #[arg(long, value_delimiter = ',', value_parser = plan::ENGINES.map(|e| e.slug))]
+    only: Vec<String>,
     #[command(flatten)]
     runs: RunArgs,
 }
@@ -38,13 +44,17 @@ const SCALED: [&str; 4] = ["--clock", "virtual", "--scale", "0.3"];
 /// Runs the pairs, or takes the runs that there are; false if a bar was missed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let mut runs = Runs::new(&options.runs, "swing")?;
+    let cases = plan::Cases {
+        cc: options.cc.as_deref(),
+        only: &options.only,
+    };
     let total = options.pairs as usize + options.drives.len();
     let mut random = Vec::new();
     runs.with(&VIRTUAL);
     for seed in options.first..options.first + options.pairs {
         let pair = plan::Random::draw(seed);
         let name = format!("pair-{seed:04}");
-        let files = runs.piece(&name, &pair.scenario()?, total)?;
+        let files = runs.piece(&cases.name(&name), &pair.scenario(&cases)?, total)?;
         random.push(Pair::new(format!("{name}: {pair}"), files.summary.cases));
     }
     let mut drives = Vec::new();
@@ -56,9 +66,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             .with_context(|| format!("read the recorded drive {}", drive.display()))?;
         let trace = format!("traces/{name}");
         runs.bring(&trace, &rates)?;
-        let files = runs.piece(name, &plan::drive(&trace)?, total)?;
+        let files = runs.piece(&cases.name(name), &plan::drive(&trace, &cases)?, total)?;
         drives.push(Pair::new(name.to_owned(), files.summary.cases));
     }
-    let full = options.pairs >= FULL && options.first == 1;
+    let full = options.pairs >= FULL && options.first == 1 && cases.are_all();
     runs.finish(judge::judge(&random, &drives), "swing", full)
 }

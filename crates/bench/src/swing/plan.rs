@@ -19,33 +19,71 @@ const DRIVEN: Duration = Duration::from_secs(30);
 /// An engine that is compared with itself, or with what stands for it, on either path alone.
 pub(super) struct Engine {
     pub(super) name: &'static str,
+    pub(super) slug: &'static str,
     /// Name of the case on one path, before ` on ACCESS`.
     pub(super) alone: &'static str,
     engine: &'static str,
     keys: &'static [(&'static str, &'static str)],
 }
 
-/// Engines with their defaults.
+/// Engines that are compared.
 pub(super) const ENGINES: [Engine; 3] = [
     Engine {
         name: "MPTCP",
+        slug: "mptcp",
         alone: "TCP",
         engine: "mptcp",
         keys: &[],
     },
     Engine {
         name: "MP-QUIC datagram",
+        slug: "datagram",
         alone: "QUIC datagram",
         engine: "mpquic",
         keys: &[("lane", "datagram")],
     },
     Engine {
         name: "MP-QUIC stream",
+        slug: "stream",
         alone: "QUIC stream",
         engine: "mpquic",
         keys: &[("lane", "stream")],
     },
 ];
+
+/// Cases of every pair.
+#[derive(Debug, Default)]
+pub(super) struct Cases<'a> {
+    /// Congestion control, instead of the engines' own.
+    pub(super) cc: Option<&'a str>,
+    /// Slugs of the engines that are compared; empty: all.
+    pub(super) only: &'a [String],
+}
+
+impl Cases<'_> {
+    /// Whether these are what the bars ask for: every engine as it is by itself.
+    pub(super) fn are_all(&self) -> bool {
+        self.cc.is_none() && self.only.is_empty()
+    }
+
+    /// Returns the name of the run over `links`.
+    pub(super) fn name(&self, links: &str) -> String {
+        let only = self.only.iter().map(String::as_str);
+        let parts = [links].into_iter().chain(self.cc).chain(only);
+        parts.collect::<Vec<_>>().join("-")
+    }
+
+    fn tables(&self) -> impl Iterator<Item = Table> {
+        let wanted = |e: &&Engine| self.only.is_empty() || self.only.iter().any(|o| o == e.slug);
+        let all = ENGINES.iter().filter(wanted).flat_map(Engine::cases);
+        all.map(|mut case| {
+            if let Some(cc) = self.cc {
+                case.insert("cc".into(), cc.into());
+            }
+            case
+        })
+    }
+}
 
 /// Returns a table of texts.
 fn texts(keys: &[(&str, &str)]) -> Table {
@@ -88,12 +126,11 @@ fn begin(name: &str, seed: u32, measured: Duration) -> Table {
     table
 }
 
-fn finish(mut table: Table, links: [Table; 2]) -> Result<String> {
+fn finish(mut table: Table, links: [Table; 2], cases: &Cases<'_>) -> Result<String> {
     let accesses = ACCESSES.into_iter().map(str::to_owned);
     let accesses: Table = accesses.zip(links.map(Value::Table)).collect();
     table.insert("access".into(), accesses.into());
-    for mut case in ENGINES.iter().flat_map(Engine::cases) {
-        case.insert("cc".into(), "cubic".into());
+    for case in cases.tables() {
         text::push(&mut table, "case", case);
     }
     text::to_text(&table)
@@ -101,7 +138,7 @@ fn finish(mut table: Table, links: [Table; 2]) -> Result<String> {
 
 /// Returns the scenario of a drive in a file of the format `paired`: 10 ms and 25 ms one way, and
 /// 80 ms of queue.
-pub(super) fn drive(trace: &str) -> Result<String> {
+pub(super) fn drive(trace: &str, cases: &Cases<'_>) -> Result<String> {
     let link = |(column, delay): (&str, &str)| -> Table {
         let down = [
             ("trace", trace),
@@ -114,7 +151,7 @@ pub(super) fn drive(trace: &str) -> Result<String> {
         access(texts(&down), texts(&up))
     };
     let links = [("nr", "10 ms"), ("lte", "25 ms")].map(link);
-    finish(begin("swing-drive", 1, DRIVEN), links)
+    finish(begin("swing-drive", 1, DRIVEN), links, cases)
 }
 
 /// Returns the link as scenarios have it.
@@ -150,7 +187,7 @@ impl Random {
         Self { seed, links }
     }
 
-    pub(super) fn scenario(&self) -> Result<String> {
+    pub(super) fn scenario(&self, cases: &Cases<'_>) -> Result<String> {
         let mut all = begin("swing", self.seed, MEASURED);
         let links = ACCESSES.iter().zip(&self.links);
         for (access, (begin, end)) in links.filter_map(|(a, l)| Some((a, l.outage?))) {
@@ -160,7 +197,7 @@ impl Random {
                 text::push(&mut all, "event", event);
             }
         }
-        finish(all, [table(&self.links[0]), table(&self.links[1])])
+        finish(all, [table(&self.links[0]), table(&self.links[1])], cases)
     }
 }
 
@@ -175,6 +212,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_engine_and_a_congestion_control_can_be_chosen() {
+        let only = ["mptcp".to_owned()];
+        let cases = Cases {
+            cc: Some("swing"),
+            only: &only,
+        };
+        assert!(!cases.are_all() && Cases::default().are_all());
+        assert_eq!(cases.name("pair-0001"), "pair-0001-swing-mptcp");
+        let dir = tempfile::tempdir().unwrap();
+        let text = Random::draw(1).scenario(&cases).unwrap();
+        let s = text::parse_in(dir.path(), &text).unwrap();
+        let names: Vec<_> = s.cases.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(names, ["MPTCP", "TCP on a", "TCP on b"]);
+        assert!(s.cases.iter().all(|c| c.cc.as_deref() == Some("swing")));
+    }
+
+    #[test]
     fn every_plan_is_a_scenario() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("d"), "1.0 361 32.0\n2.0 703 44.5\n").unwrap();
@@ -183,7 +237,8 @@ mod tests {
             let names = s.cases.iter().map(|c| c.name.clone());
             names.collect::<Vec<_>>()
         };
-        let names = cases(drive("d"));
+        let every = Cases::default();
+        let names = cases(drive("d", &every));
         assert_eq!(names.len(), 9);
         for engine in &ENGINES {
             assert!(names.contains(&engine.name.to_owned()), "{names:?}");
@@ -192,7 +247,8 @@ mod tests {
             }
         }
         for seed in 0..100 {
-            assert_eq!(cases(Random::draw(seed).scenario()), names, "seed {seed}");
+            let random = Random::draw(seed).scenario(&every);
+            assert_eq!(cases(random), names, "seed {seed}");
         }
     }
 }

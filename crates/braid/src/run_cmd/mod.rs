@@ -26,7 +26,7 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t = By::Auto)]
     by: By,
     /// Congestion control of the MPTCP connections: one of this kernel's, or lia,
-    /// olia, balia, wvegas
+    /// olia, balia, wvegas, swing
     #[arg(long, value_name = "NAME")]
     cc: Option<String>,
     /// Instead of starting a program, serve those of this cgroup (its folder below

@@ -2,12 +2,14 @@
  * a line, the results a line. main.rs builds and drives it.
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../../../kernel/mptcp/cc_math_balia.h"
 #include "../../../../kernel/mptcp/cc_math_lia.h"
 #include "../../../../kernel/mptcp/cc_math_olia.h"
+#include "../../../../kernel/mptcp/cc_math_swing.h"
 #include "../../../../kernel/mptcp/cc_math_wvegas.h"
 #include "../../../mptcp/bpf/wvegas_hosts.h"
 #include "../../../../kernel/mptcp/sched_math.h"
@@ -130,6 +132,66 @@ static int ecf(void)
 	return 0;
 }
 
+/* Round trips of 50 ms and a queue, 100 acknowledgements each, and what is lost at their begin;
+ * CUBIC stands still here. Prints the window after each round.
+ */
+static int swing(void)
+{
+	struct cc_swing s;
+	__u32 cwnd, rounds, n, i, credit = 0, now = 0, ever_lost = 0, before_queue = 0;
+
+	if (scanf("%u %u", &cwnd, &rounds) != 2)
+		return 1;
+	cc_swing_init(&s);
+	for (n = 0; n < rounds; n++) {
+		__u32 queue, full, lost, window, after, rtt = 50000;
+		bool recovers = false;
+
+		if (scanf("%u %u %u", &queue, &full, &lost) != 3)
+			return 1;
+		/* nothing is overtaken */
+		if (before_queue > queue)
+			now += before_queue - queue;
+		before_queue = queue;
+		if (lost) {
+			after = cc_swing_event(&s, cwnd, rtt + queue, lost, ever_lost);
+			ever_lost += lost;
+			cwnd = after ? after : cwnd * 7 / 10;
+			recovers = true;
+		}
+		window = cwnd;
+		for (i = 1; i <= 100 && !recovers; i++) {
+			__u32 sent = now + rtt / 100 * i, grown, probe, before;
+			struct cc_swing_ack ack = {
+				.rtt_us	= rtt + queue,
+				.now_us	= sent + rtt + queue,
+				.now_s	= (sent + rtt + queue) / 1000000,
+				/* the moment at which a packet left, for its number */
+				.una	= sent,
+				.nxt	= sent + rtt + queue,
+				.cwnd	= cwnd,
+				.full	= full,
+			};
+
+			grown = cc_swing_acked(&s, &ack);
+			if (grown)
+				cwnd = grown;
+			probe = cc_swing_probe(&s);
+			if (!full || !probe)
+				continue;
+			before = cwnd;
+			credit += window * i / 100 - window * (i - 1) / 100;
+			cwnd += credit / probe;
+			credit %= probe;
+			cc_swing_regained(&s, before, &cwnd);
+		}
+		s.chance_window = 0;
+		now += rtt;
+		printf("%u%c", cwnd, n + 1 < rounds ? ' ' : '\n');
+	}
+	return 0;
+}
+
 int main(void)
 {
 	char rule[16];
@@ -139,6 +201,7 @@ int main(void)
 			  !strcmp(rule, "wvegas") ? wvegas(0) :
 			  !strcmp(rule, "hosts") ? wvegas(1) :
 			  !strcmp(rule, "network") ? network() :
+			  !strcmp(rule, "swing") ? swing() :
 			  !strcmp(rule, "blest") ? blest() :
 			  !strcmp(rule, "ecf") ? ecf() : coupled(rule);
 

@@ -4,6 +4,7 @@
 //! over their whole domain. Skips with a reason where there is no compiler.
 
 mod sched;
+mod swing;
 mod vegas;
 
 use std::io::Write;

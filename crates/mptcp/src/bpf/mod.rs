@@ -64,6 +64,8 @@ pub enum CongestionControl {
     Balia,
     /// draft-xu-mptcp-congestion-control-05.
     Wvegas,
+    /// CUBIC for links whose rate swings ([`braid_core::cc::Swing`]), each subflow alone.
+    Swing,
 }
 
 /// One object of `bpf/` each.
@@ -80,6 +82,7 @@ impl Algorithm {
             Self::CongestionControl(CongestionControl::Olia) => object!("olia"),
             Self::CongestionControl(CongestionControl::Balia) => object!("balia"),
             Self::CongestionControl(CongestionControl::Wvegas) => object!("wvegas"),
+            Self::CongestionControl(CongestionControl::Swing) => object!("swing"),
             Self::Wrr => object!("wrr"),
         }
     }
@@ -87,7 +90,13 @@ impl Algorithm {
 
 impl CongestionControl {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Lia, Self::Olia, Self::Balia, Self::Wvegas];
+    pub const ALL: [Self; 5] = [
+        Self::Lia,
+        Self::Olia,
+        Self::Balia,
+        Self::Wvegas,
+        Self::Swing,
+    ];
 
     /// By its name in scenarios.
     pub fn named(name: &str) -> Option<Self> {
@@ -107,6 +116,7 @@ impl CongestionControl {
             Self::Olia => "olia",
             Self::Balia => "balia",
             Self::Wvegas => "wvegas",
+            Self::Swing => "swing",
         }
     }
 }

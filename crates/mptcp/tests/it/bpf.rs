@@ -1,4 +1,4 @@
-//! The coupled congestion controls, loaded into the running kernel.
+//! Braid's congestion controls, loaded into the running kernel.
 
 use braid_mptcp::bpf::{self, CongestionControl};
 use braid_mptcp::diag::Diag;
@@ -83,7 +83,7 @@ fn connections_over_three_accesses_run_on_each() {
     }
 }
 
-/// The server's answer to a client of plain TCP: there the rules are Reno's.
+/// The server's answer to a client of plain TCP.
 #[test]
 fn plain_tcp_can_have_them_too() {
     let Some(w) = World::new(1) else { return };

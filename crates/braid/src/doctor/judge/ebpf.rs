@@ -61,7 +61,7 @@ fn orphans(all: &Orphans) -> Vec<Row> {
 pub(super) fn rows(f: &Facts) -> Vec<Row> {
     let mut rights = rights(f.capabilities, "right to load eBPF", &BPF_RIGHTS);
     if rights.verdict != Verdict::Ok {
-        rights.costs = "Braid works without weights and coupled congestion control".into();
+        rights.costs = "Braid works without weights and its own congestion controls".into();
     }
     let types = match f.btf {
         true => ok(TYPES, "/sys/kernel/btf/vmlinux"),
@@ -69,7 +69,7 @@ pub(super) fn rows(f: &Facts) -> Vec<Row> {
             TYPES,
             Verdict::Missing,
             "no /sys/kernel/btf/vmlinux",
-            "no eBPF: neither weights nor coupled congestion control",
+            "no eBPF: neither weights nor congestion controls of Braid's",
             "install a kernel with CONFIG_DEBUG_INFO_BTF=y, as those of the distributions are",
         ),
     };
@@ -90,7 +90,7 @@ pub(super) fn rows(f: &Facts) -> Vec<Row> {
             "eBPF congestion control",
             &f.struct_ops,
             "loaded for a trial (struct_ops)",
-            "neither weights nor coupled congestion control (lia, olia, balia, wvegas)",
+            "neither weights nor Braid's congestion controls (lia, olia, balia, wvegas, swing)",
         ),
         trial(
             "short queues of subflows",

@@ -93,7 +93,7 @@ fn kernel(release: &str) -> Row {
             "kernel",
             Verdict::Weak,
             release,
-            "before 6.6: no MPTCP by cgroup; before 6.4: no weights, short queues and coupled congestion control",
+            "before 6.6: no MPTCP by cgroup; before 6.4: no weights, short queues and congestion controls of Braid's",
             KERNEL,
         ),
         false => ok("kernel", release),

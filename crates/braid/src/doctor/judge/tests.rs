@@ -67,7 +67,7 @@ fn what_braid_brings_is_listed_where_its_programs_load() {
         found(&f, "packet schedulers"),
         "default, and by eBPF rr, wrr"
     );
-    let controls = "reno, cubic, and by eBPF lia, olia, balia, wvegas";
+    let controls = "reno, cubic, and by eBPF lia, olia, balia, wvegas, swing";
     assert_eq!(found(&f, "congestion controls"), controls);
     f.struct_ops = Trial::fails("no", None);
     assert_eq!(found(&f, "packet schedulers"), "default");
