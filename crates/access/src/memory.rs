@@ -1,6 +1,6 @@
 //! Saved routes, for when they are gone and have to be set again, and addresses that were tried.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::trial::Trials;
@@ -76,6 +76,9 @@ pub struct Memory {
     tables: BTreeMap<(String, bool, u32), Past>,
     /// Addresses that were found to lead nowhere.
     pub trials: Trials,
+    /// Addresses from which packets have to be smaller than what their interfaces take: a route of
+    /// ours says so ([`crate::route_mtu`]).
+    pub narrow: BTreeSet<IpAddr>,
 }
 
 impl Memory {

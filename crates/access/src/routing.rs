@@ -84,7 +84,8 @@ pub fn lead(view: &View, memory: &Memory, from: From<'_>) -> Lead {
     let mut theirs: Vec<&Rule> = view.rules.iter().filter(|r| !r.is_ours()).collect();
     theirs.sort_by_key(|r| r.priority);
     let there: Vec<&Route> = view.routes.iter().filter(|r| !r.is_ours()).collect();
-    if is_led(&theirs, &there, view, from) {
+    let narrow = memory.narrow.contains(&from.address.address);
+    if is_led(&theirs, &there, view, from) && !(narrow && comes_after(&theirs, &there, from)) {
         return Lead::default();
     }
     if let Some(route) = lost(&theirs, &there, memory, view, from) {
@@ -128,6 +129,16 @@ fn is_led(rules: &[&Rule], routes: &[&Route], view: &View, from: From<'_>) -> bo
     let whole = live_default(view, from.interface, from.v4(), source).is_some();
     let some = from.peers().next().is_some();
     from.peers().all(led) && (some && !whole || led(any))
+}
+
+/// Whether a rule of ours would come before the one that leads packets to everywhere.
+fn comes_after(rules: &[&Rule], routes: &[&Route], from: From<'_>) -> bool {
+    let way = walk(
+        rules,
+        routes,
+        from.packet(everywhere(from.v4()).addr(), false),
+    );
+    way.rule().is_none_or(|r| r.priority > PEER_PRIORITY)
 }
 
 /// The route that a table of somebody else's has lost with the interface.

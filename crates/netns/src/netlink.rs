@@ -201,12 +201,16 @@ pub(super) async fn remove_source_rule(handle: &Handle, source: IpAddr, table: u
     ask_once(handle.rule().del(message).execute(), what).await
 }
 
+/// Priority of the rule of table 0: like one of a user who names none, it comes after those of a
+/// daemon.
+const PRIORITY: u32 = 20_000;
+
 fn source_rule(handle: &Handle, table: u32) -> RuleAddRequest {
     handle
         .rule()
         .add()
         .table_id(table)
-        .priority(table)
+        .priority(PRIORITY + table)
         .action(RuleAction::ToTable)
 }
 

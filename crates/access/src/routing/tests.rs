@@ -414,7 +414,8 @@ fn each_refusal_has_its_cause() {
 
 #[test]
 fn ours_stay_unless_theirs_do_the_same() {
-    let rules = |rule: Rule, metric| {
+    let mine = host(true, 1, 2);
+    let rules_of = |rule: Rule, metric, memory: &mut Memory| {
         let (mut s, mut view) = machine(&[Plain, Plain]);
         s.proxy = vec![ip(PROXY4)];
         view.addresses.retain(|a| a.address.is_ipv4());
@@ -428,10 +429,19 @@ fn ours_stay_unless_theirs_do_the_same() {
             table: 100,
             ..by(everywhere(true), 1, Some(host(true, 1, 1)))
         });
-        let p = planned(&s, &view, &mut Memory::default());
-        let mine = |r: &&Rule| r.source == IpNet::from(host(true, 1, 2));
+        let p = planned(&s, &view, memory);
+        let mine = |r: &&Rule| r.source == IpNet::from(mine);
         p.rules.iter().filter(mine).count()
     };
+    let rules = |rule, metric| rules_of(rule, metric, &mut Memory::default());
+    // Theirs do not say that packets have to be small.
+    let mut narrow = Memory::default();
+    narrow.narrow.insert(mine);
+    for (priority, ours) in [(32_765, 3), (100, 0)] {
+        let theirs = Rule::new(priority, mine.into(), 100);
+        assert_eq!(rules(theirs, 1000), 0);
+        assert_eq!(rules_of(theirs, 1000, &mut narrow), ours);
+    }
     let mine = IpNet::from(host(true, 1, 2));
     let suppressed = |priority| Rule {
         suppress: Some(0),

@@ -87,10 +87,27 @@ impl Manager {
         };
         let asks = self.repair.progress.sizes.tick(&reach, t);
         asks.iter().for_each(|a| self.liveness.prober.ask_size(a));
+        self.lead_the_narrow().await;
         if self.repair.progress.set.as_ref() != Some(&self.limits()) {
             self.limit_routes().await;
         }
         self.limits_found()
+    }
+
+    /// Has packets that have to be small go by a route of ours, which says so, where they went by
+    /// one of somebody else's. Where the kernel refuses, it is tried again with the next change of
+    /// anything.
+    async fn lead_the_narrow(&mut self) {
+        let sizes = &self.repair.progress.sizes;
+        let all = self.plan.uses.iter().map(|u| u.address);
+        let narrow: BTreeSet<IpAddr> = all.filter(|a| sizes.limit(*a).is_some()).collect();
+        if narrow == self.memory.known.narrow {
+            return;
+        }
+        self.memory.known.narrow = narrow;
+        if let Err(e) = self.settle(true).await {
+            tracing::warn!("{e}");
+        }
     }
 
     /// The limits of our tables, the least of the addresses that each serves.
