@@ -16,6 +16,7 @@ struct mptcp_sched_settings {
 	unsigned int opportunistic;	/* minrtt: repeat what blocks the window */
 	unsigned int penalise;		/* minrtt: and slow down who blocks it */
 	unsigned int bufferbloat;	/* minrtt: cwnd cap in tenths, 0: none */
+	unsigned int short_queues;	/* bound what waits on a subflow (queues.c) */
 };
 
 const struct mptcp_sched_settings *mptcp_sched_settings(const struct sock *sk);

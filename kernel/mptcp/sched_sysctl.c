@@ -134,6 +134,7 @@ static const struct ctl_table sched_sysctls[] = {
 	SETTING("minrtt_opportunistic", settings.opportunistic, SYSCTL_ZERO, SYSCTL_ONE),
 	SETTING("minrtt_penalise", settings.penalise, SYSCTL_ZERO, SYSCTL_ONE),
 	SETTING("minrtt_bufferbloat", settings.bufferbloat, SYSCTL_ZERO, &most_bufferbloat),
+	SETTING("short_queues", settings.short_queues, SYSCTL_ZERO, SYSCTL_ONE),
 };
 
 static int __net_init sched_net_init(struct net *net)

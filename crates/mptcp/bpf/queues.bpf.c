@@ -30,37 +30,23 @@ static __always_inline __u32 slowest(struct mptcp_sock *msk)
 	return most;
 }
 
-/* What the subflow sends, bytes/s. Its window over the round trip is far more where a queue
- * of this very host is what limits it; twice what came through is enough to grow by.
- */
-static __always_inline __u64 rate_of(const struct tcp_sock *tp)
-{
-	__u64 pacing = tp->inet_conn.icsk_inet.sk.sk_pacing_rate, delivered;
-	__u32 us = tp->rate_interval_us;
-
-	if (!us)
-		return pacing;
-	delivered = 2000000ULL * tp->rate_delivered * tp->mss_cache / us;
-	return delivered < pacing ? delivered : pacing;
-}
-
 /* What may wait on @tp, in bytes. */
 static __always_inline __u64 bound(const struct tcp_sock *tp, struct mptcp_sock *msk)
 {
-	__u64 acked = tp->bytes_acked, window = (__u64)tp->snd_cwnd * tp->mss_cache, bytes;
-	__u64 now = tp->notsent_lowat;
+	struct queue_fact f = {
+		.pacing		= tp->inet_conn.icsk_inet.sk.sk_pacing_rate,
+		.acked		= tp->bytes_acked,
+		.window		= (__u64)tp->snd_cwnd * tp->mss_cache,
+		.now		= tp->notsent_lowat,
+		.delivered	= tp->rate_delivered,
+		.delivered_us	= tp->rate_interval_us,
+		.mss		= tp->mss_cache,
+		.rtt_us		= tp->srtt_us >> 3,
+		.slowest_us	= slowest(msk),
+		.at_rest	= tp->write_seq == tp->snd_nxt && msk->write_seq == msk->snd_nxt,
+	};
 
-	bytes = queue_bytes(rate_of(tp), queue_time(tp->srtt_us >> 3, slowest(msk)));
-	/* a shaper lets the burst after a pause through at any rate */
-	if (now <= QUEUE_MAX && bytes > now + now / 2)
-		bytes = now + now / 2;
-	/* What an application writes next goes out at once as far as the window allows:
-	 * no ACK is under way that would ask for more.
-	 */
-	if (bytes < window && tp->write_seq == tp->snd_nxt && msk->write_seq == msk->snd_nxt)
-		bytes = window;
-	/* the first round trips may show any rate */
-	return bytes < acked ? bytes : acked;
+	return queue_bound(&f);
 }
 
 SEC("sockops")
