@@ -318,8 +318,8 @@ impl Mptcp {
         adopted?;
         // What others have set since stays, if the file says the same.
         if config.buffers != before {
+            lock(&self.namespace).shorten(&config.buffers)?;
             lock(&self.namespace).widen(&config.buffers)?;
-            lock(&self.namespace).shorten(&config.buffers);
         }
         lock(&self.namespace).announce(&config.announce)?;
         // Programs may be loaded.

@@ -74,8 +74,8 @@ impl Namespace {
         };
         namespace.switch_on()?;
         namespace.announce(&config.announce)?;
+        namespace.shorten(&config.buffers)?;
         namespace.widen(&config.buffers)?;
-        namespace.shorten(&config.buffers);
         namespace.go_on(config.cc.is_some())?;
         Ok(namespace)
     }
@@ -201,11 +201,14 @@ impl Namespace {
     }
 
     /// Sockets that begin afterwards have at least the buffers that are configured, or what
-    /// the namespace had.
+    /// the namespace had. After [`Namespace::shorten`].
     pub(crate) fn widen(&mut self, wanted: &Buffers) -> Result<()> {
+        let by_kernel = support::sysctl(buffers::SHORT_QUEUES);
+        let by_kernel = by_kernel.is_some_and(|on| on.trim() == "1");
+        let to_send = buffers::to_send(self.queues.is_some() || by_kernel);
         for (name, least) in [
             (buffers::RECEIVE, wanted.tcp_rmem),
-            (buffers::SEND, wanted.tcp_wmem),
+            (buffers::SEND, wanted.tcp_wmem.unwrap_or(to_send)),
         ] {
             let now = support::sysctl(name).unwrap_or_default();
             let before = self.before.of(name).unwrap_or(&now).to_owned();
@@ -220,7 +223,14 @@ impl Namespace {
 
     /// Makes sockets that begin afterwards keep little waiting on each subflow, if configured
     /// and if the machine can.
-    pub(crate) fn shorten(&mut self, wanted: &Buffers) {
+    ///
+    /// # Errors
+    /// That Braid's kernel, which does it by itself, refuses.
+    pub(crate) fn shorten(&mut self, wanted: &Buffers) -> Result<()> {
+        if support::sysctl(buffers::SHORT_QUEUES).is_some() {
+            let on = if wanted.short_queues { "1" } else { "0" };
+            return self.set_sysctl(buffers::SHORT_QUEUES, on);
+        }
         if !wanted.short_queues {
             self.queues = None;
         } else if self.queues.is_none() {
@@ -231,6 +241,7 @@ impl Namespace {
                 Err(e) => self.note(format!("the queues of subflows are not kept short: {e}")),
             }
         }
+        Ok(())
     }
 
     fn set_sysctl(&mut self, name: &'static str, value: &str) -> Result<()> {
