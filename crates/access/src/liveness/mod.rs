@@ -33,8 +33,8 @@ const DETECT_MULT: u32 = 3;
 const DETECT_MARGIN: Duration = Duration::from_millis(92);
 /// A path that is in use is asked when it was quiet for this long.
 const TX_INTERVAL_ACTIVE: Duration = Duration::from_millis(40);
-/// And one that has been heard all the time when it was quiet for this long: the sooner it is
-/// asked, the longer a queue may be whose answer still comes within the bound.
+/// And one with a long queue when it was quiet for this long: the sooner it is asked, the longer a
+/// queue may be whose answer still comes within the bound.
 const TX_INTERVAL_EAGER: Duration = Duration::from_millis(15);
 /// How often sockets are looked at while connections exist and nothing flows.
 const BUSY_POLL: Duration = Duration::from_millis(250);

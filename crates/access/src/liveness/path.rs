@@ -251,9 +251,21 @@ impl Path {
         self.sent.clear();
     }
 
+    /// Silence that is death on a path without a queue, less [`DETECT_MARGIN`].
+    fn least(&self) -> Duration {
+        self.min_rtt.unwrap_or(UNKNOWN_RTT) * DETECT_MULT
+    }
+
+    /// How much longer than without a queue a silence lasts until an answer can have come to what
+    /// was asked after this pause, the queue having grown a little.
+    fn wanting(&self, pause: Duration) -> Duration {
+        let expected = pause + self.last_rtt.map(|rtt| rtt * 5 / 4).unwrap_or_default();
+        expected.saturating_sub(self.least() + DETECT_MARGIN)
+    }
+
     /// How long a silence is death.
     fn detect_time(&self) -> Duration {
-        let least = self.min_rtt.unwrap_or(UNKNOWN_RTT) * DETECT_MULT;
+        let least = self.least();
         // Where nothing of ours flows, or not all the time, a queue filled by others tells
         // itself only by the time that the last probe took.
         let asked = self.first_open.map_or(self.life, |t| t.max(self.life));
@@ -262,16 +274,13 @@ impl Path {
         let limit = match idle {
             true => least.max(queued),
             // What flows has a queue of its own as well, and that is no reason for patience: only
-            // where no answer can come within the bound, the queue having grown a little, the
-            // bound grows by twice what is wanting.
+            // where no answer can come within the bound, the bound grows by twice what is wanting.
             false => {
                 let pause = match self.first_open {
                     Some(_) => asked.since(self.life).min(TX_INTERVAL_ACTIVE),
                     None => TX_INTERVAL_ACTIVE,
                 };
-                let expected = pause + self.last_rtt.map(|rtt| rtt * 5 / 4).unwrap_or_default();
-                let wanting = expected.saturating_sub(least + DETECT_MARGIN);
-                least.max(queued.min(least + wanting * 2))
+                least.max(queued.min(least + self.wanting(pause) * 2))
             }
         } + DETECT_MARGIN;
         match idle && !self.answers && self.silent.is_none() {
@@ -398,14 +407,15 @@ impl Path {
         }
     }
 
-    /// When the first question about a silence is due before [`TX_INTERVAL_ACTIVE`] of quiet.
+    /// When the first question about a silence is due before [`TX_INTERVAL_ACTIVE`] of quiet: never
+    /// where an answer comes in time all the same, so that sockets are not looked at as often.
     fn eager_due(&self) -> Time {
-        let early = self.life + TX_INTERVAL_EAGER;
-        match (self.open, self.eager) {
-            (0, None) => early,
-            (0, Some(last)) => early.max(last + EAGER_EVERY),
-            _ => Time::MAX,
+        if self.open > 0 || self.wanting(TX_INTERVAL_ACTIVE).is_zero() {
+            return Time::MAX;
         }
+        let early = self.life + TX_INTERVAL_EAGER;
+        self.eager
+            .map_or(early, |last| early.max(last + EAGER_EVERY))
     }
 
     /// The number of the probe to send, if one is due.
