@@ -1,4 +1,4 @@
-//! What `cc_math_swing.h` adds to the kernel's CUBIC, against [`Swing`].
+//! Additions of `cc_math_swing.h` to the kernel's CUBIC, against [`Swing`].
 
 use braid_core::cc::Swing;
 use braid_core::seed;

@@ -94,7 +94,7 @@ impl Manager {
         self.limits_found()
     }
 
-    /// Has packets that have to be small go by a route of ours, which says so, where they went by
+    /// Leads packets that have to be small by a route of ours, which says so, where they went by
     /// one of somebody else's. Where the kernel refuses, it is tried again with the next change of
     /// anything.
     async fn lead_the_narrow(&mut self) {
