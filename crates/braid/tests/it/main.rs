@@ -47,6 +47,7 @@ mod standby;
 mod status;
 mod stripping;
 mod support;
+mod swing;
 mod takeover;
 mod two_engines;
 mod unheard;
