@@ -1,5 +1,6 @@
 //! Seeded draws of the simulation.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use braid_core::seed::{Rng, stream};
@@ -57,7 +58,17 @@ impl ConnectionIdGenerator for Cids {
     }
 }
 
-/// Returns the number that whoever runs a test asks for by a variable of the environment.
-pub(super) fn asked(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
+/// Returns the seeds that whoever runs a test asks for: `BRAID_SEEDS`, one, or `first..end`; so that
+/// a long one can be run in parts.
+///
+/// # Panics
+/// It is neither.
+pub(super) fn asked() -> Option<Range<u64>> {
+    let text = std::env::var("BRAID_SEEDS").ok()?;
+    let range = match text.split_once("..") {
+        Some((first, end)) => first.parse().ok().zip(end.parse().ok()),
+        None => text.parse().ok().map(|one: u64| (one, one + 1)),
+    };
+    let (first, end) = range.unwrap_or_else(|| panic!("BRAID_SEEDS={text}: expected N or N..M"));
+    Some(first..end)
 }

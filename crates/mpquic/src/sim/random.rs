@@ -8,12 +8,12 @@ use braid_core::{Rate, Time};
 use braid_radio::model::{DelaySpec, JitterSpec, LinkSpec, LossSpec, QueueSpec, RateSpec};
 
 use super::app::App;
-use super::draws::Draws;
+use super::draws::{Draws, asked};
 use super::script::What;
 use super::world::{Radio, World};
 use crate::{Lane, Options, Steering};
 
-/// Runs in `cargo test`; `BRAID_SEEDS` asks for others, as `first..end`.
+/// Runs in `cargo test`.
 const SEEDS: u64 = 3000;
 /// BBR draws its probing from the clock: it has no part in runs that are repeatable.
 const CONTROLS: [&str; 6] = ["reno", "cubic", "lia", "olia", "balia", "wvegas"];
@@ -122,19 +122,10 @@ fn run(seed: u64) -> World {
     world
 }
 
-fn seeds() -> std::ops::Range<u64> {
-    let asked = std::env::var("BRAID_SEEDS").ok();
-    let range = asked.as_deref().and_then(|s| {
-        let (a, b) = s.split_once("..")?;
-        Some(a.parse().ok()?..b.parse().ok()?)
-    });
-    range.unwrap_or(0..SEEDS)
-}
-
 #[test]
 fn every_byte_arrives_once_and_in_order() {
     let mut failed = Vec::new();
-    for seed in seeds() {
+    for seed in asked().unwrap_or(0..SEEDS) {
         let mut world = run(seed);
         if !world.app.done() || world.app.wrong.is_some() {
             let what = world.app.wrong.clone();

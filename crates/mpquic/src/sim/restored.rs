@@ -198,8 +198,10 @@ fn outage(seed: u64) -> Result<Duration, String> {
 fn outages(seeds: impl IntoIterator<Item = u64>) {
     let mut failed = Vec::new();
     let mut longest = Duration::ZERO;
-    let one = asked("BRAID_SEED");
-    let seeds: Vec<u64> = one.map_or_else(|| seeds.into_iter().collect(), |n| vec![n]);
+    let seeds: Vec<u64> = match asked() {
+        Some(some) => some.collect(),
+        None => seeds.into_iter().collect(),
+    };
     for seed in seeds {
         match outage(seed) {
             Ok(took) => longest = longest.max(took),
@@ -209,7 +211,7 @@ fn outages(seeds: impl IntoIterator<Item = u64>) {
     println!("the longest took {longest:?}");
     assert!(
         failed.is_empty(),
-        "{} failed; BRAID_SEED=N runs one again:\n{}",
+        "{} failed; BRAID_SEEDS=N runs one again:\n{}",
         failed.len(),
         failed.join("\n")
     );

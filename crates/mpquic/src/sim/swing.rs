@@ -111,9 +111,7 @@ fn a_bond_of_swinging_links_carries_more_than_the_better_one() {
 #[ignore = "takes an hour: make soak"]
 fn a_bond_of_1000_pairs_of_swinging_links_carries_more_than_the_better_one() {
     let cc = std::env::var("BRAID_CC").unwrap_or_else(|_| "swing".to_owned());
-    let first = asked("BRAID_SEED").unwrap_or(1);
-    let count = asked("BRAID_PAIRS").unwrap_or(1000);
-    let pairs = pairs(first..first + count, &cc);
+    let pairs = pairs(asked().unwrap_or(1..1001), &cc);
     println!(
         "{cc}: median of the wire {:.3}; below 0.99 of the better path {:.2} %, below 0.95 {:.2} %",
         median(&pairs),
