@@ -18,7 +18,7 @@ fn run(scenario: &str) -> Option<Vec<CaseResult>> {
     Some(cases)
 }
 
-/// What a case carries of what its links do.
+/// Part of what its links carry that a case does.
 fn of_wire(cases: &[CaseResult], name: &str) -> f64 {
     let case = cases.iter().find(|c| c.name == name);
     case.and_then(|c| c.efficiency).unwrap()
