@@ -16,6 +16,11 @@
 #define CC_SWING_GROWTHS	3U	/* by a quarter, a half, and once */
 #define CC_SWING_CHANCE_PACKETS	4U
 
+/* Windows that a send buffer has room for, 2 by itself: one to double into at once, and what the
+ * others have to send while one that has become slow holds up the receiver.
+ */
+#define CC_SWING_SNDBUF		8U
+
 struct cc_swing {
 	__u32	rtt_now;	/* us, least of 30 s */
 	__u32	rtt_before;	/* and of those before */

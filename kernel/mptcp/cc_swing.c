@@ -132,6 +132,11 @@ static u32 swing_undo_cwnd(struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
+static u32 swing_sndbuf_expand(struct sock *sk)
+{
+	return CC_SWING_SNDBUF;
+}
+
 static struct tcp_congestion_ops swing __read_mostly = {
 	.flags		= TCP_CONG_NON_RESTRICTED,
 	.init		= swing_init,
@@ -141,6 +146,7 @@ static struct tcp_congestion_ops swing __read_mostly = {
 	.set_state	= swing_set_state,
 	.cwnd_event	= swing_cwnd_event,
 	.undo_cwnd	= swing_undo_cwnd,
+	.sndbuf_expand	= swing_sndbuf_expand,
 	.owner		= THIS_MODULE,
 	.name		= "swing",
 };

@@ -84,8 +84,8 @@ pub struct Buffers {
     pub manage: bool,
     /// To receive.
     pub tcp_rmem: Sizes,
-    /// To send, each subflow, instead of [`buffers::to_send`].
-    pub tcp_wmem: Option<Sizes>,
+    /// To send, each subflow.
+    pub tcp_wmem: Sizes,
     /// Bound what waits on a subflow and has not been sent, where the kernel permits it.
     pub short_queues: bool,
 }
@@ -175,7 +175,7 @@ impl From<file::Buffers> for Buffers {
         Self {
             manage: b.manage,
             tcp_rmem: b.tcp_rmem.unwrap_or_else(buffers::to_receive),
-            tcp_wmem: b.tcp_wmem,
+            tcp_wmem: b.tcp_wmem.unwrap_or(buffers::TCP_WMEM),
             short_queues: b.short_queues,
         }
     }

@@ -137,6 +137,12 @@ __u32 HOOK(swing_undo_cwnd, struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
+SEC("struct_ops")
+__u32 HOOK(swing_sndbuf_expand, struct sock *sk)
+{
+	return CC_SWING_SNDBUF;
+}
+
 SEC(".struct_ops.link")
 struct tcp_congestion_ops swing = {
 	.flags		= TCP_CONG_NON_RESTRICTED,
@@ -147,6 +153,7 @@ struct tcp_congestion_ops swing = {
 	.set_state	= (void *)swing_set_state,
 	.cwnd_event	= (void *)swing_cwnd_event,
 	.undo_cwnd	= (void *)swing_undo_cwnd,
+	.sndbuf_expand	= (void *)swing_sndbuf_expand,
 	.in_ack_event	= (void *)coupled_in_ack_event,
 	.name		= "braid_swing",
 };

@@ -25,19 +25,6 @@ const REPAIRED_TCP_RMEM: Sizes = [4096, 4 << 20, 64 << 20];
 /// Send buffers, of each subflow; the kernel starts them at 16 kB.
 pub const TCP_WMEM: Sizes = [4096, 4 << 20, 8 << 20];
 
-/// Returns the send buffers that sockets are to have whose queues are short, or may be long. With
-/// short ones ([`crate::bpf::bound_queues`]) little of a buffer waits on its subflow, and all of
-/// them together are what the others have to send while one that has become slow holds up the
-/// receiver: they begin with the greatest size.
-pub const fn to_send(short_queues: bool) -> Sizes {
-    let [least, initial, greatest] = TCP_WMEM;
-    [
-        least,
-        if short_queues { greatest } else { initial },
-        greatest,
-    ]
-}
-
 /// Divisor of all memory that gives the maximum initial size of one receive buffer: a peer can
 /// fill it while nobody reads, and the kernel's own bound of what all of TCP holds is a tenth
 /// or so.
@@ -79,23 +66,17 @@ pub fn needed(sum: f64, least: f64, longest: Duration) -> f64 {
 }
 
 /// The size, in bytes as the kernel counts, that send buffers of `paths` subflows should
-/// begin with, from 256 kB to the initial one of [`to_send`]: together half more than is
+/// begin with, from 256 kB to the initial size of [`TCP_WMEM`]: together half more than is
 /// [`needed`], since what is left of a slow one's is of no use to a fast one.
 ///
 /// Less stops the sender while the peer waits for a burst. More costs time whenever an
-/// access with a long queue is lost: what a subflow has not sent yet stands before what is sent
-/// again, and no kernel makes a send buffer smaller than it began. Half of 4 MB takes 0.7 s on
+/// access is lost: what a subflow has not sent yet stands before what is sent again, and
+/// no kernel makes a send buffer smaller than it began. Half of 4 MB takes 0.7 s on
 /// 25 Mbit/s.
-pub fn initial_send(
-    sum: f64,
-    least: f64,
-    longest: Duration,
-    paths: usize,
-    short_queues: bool,
-) -> u32 {
+pub fn initial_send(sum: f64, least: f64, longest: Duration, paths: usize) -> u32 {
     const LEAST: f64 = 262_144.0;
     let each = 1.5 * needed(sum, least, longest) / paths.max(1) as f64;
-    each.clamp(LEAST, f64::from(to_send(short_queues)[1])) as u32
+    each.clamp(LEAST, f64::from(TCP_WMEM[1])) as u32
 }
 
 /// A sysctl of three sizes, in the calling thread's namespace.
@@ -183,20 +164,13 @@ mod tests {
     fn send_buffers_begin_by_what_accesses_carry() {
         let ms = Duration::from_millis;
         let mbit = 1e6 / 8.0;
-        let of = |sum: f64, least: f64, rtt, n, short| {
-            initial_send(sum * mbit, least * mbit, rtt, n, short)
-        };
-        let at = |sum, least, rtt, n| of(sum, least, rtt, n, false);
+        let at = |sum: f64, least: f64, rtt, n| initial_send(sum * mbit, least * mbit, rtt, n);
         // 5G, Wi-Fi and LiFi as in `static`.
         assert_eq!(at(1600.0, 12.5, ms(50), 3), TCP_WMEM[1]);
         // Two of LTE: 55 Mbit/s for 130 ms and a burst, half more than twice that, halved.
         assert!((1_400_000..1_700_000).contains(&at(55.0, 25.0, ms(130), 2)));
         assert_eq!(at(1.0, 1.0, ms(10), 1), 262_144);
         assert_eq!(at(f64::INFINITY, 10.0, ms(10), 2), TCP_WMEM[1]);
-        // What is bounded otherwise may be more.
-        assert_eq!(of(1600.0, 12.5, ms(50), 3, true), TCP_WMEM[2]);
-        assert_eq!(of(55.0, 25.0, ms(130), 2, true), at(55.0, 25.0, ms(130), 2));
-        assert_eq!(to_send(false), TCP_WMEM);
     }
 
     #[test]

@@ -11,7 +11,7 @@ fn either_role_comes_to_the_same_parts() {
                   interface = \"w0\"";
     let c = read(device, Role::Device).unwrap();
     assert!(!c.pin && c.scheduler.is_none() && c.quic.is_none());
-    assert_eq!(c.buffers.tcp_wmem, None);
+    assert_eq!(c.buffers.tcp_wmem, buffers::TCP_WMEM);
     let settings = c.settings();
     assert_eq!(settings.mesh, Mesh::Full);
     let wifi = &settings.accesses[0];

@@ -71,7 +71,6 @@ impl Builder<'_> {
         let mut used: Vec<AccessSetup> = used.cloned().collect();
         self.estimators(raw, *policy, &traffic, &mut used)?;
         let network = setting.network;
-        let short_queues = raw.short_queues.unwrap_or(network.short_queues);
         Ok(Case {
             name: match variant {
                 Some(v) => format!("{}: {base_name}", v.name.get_ref()),
@@ -100,8 +99,8 @@ impl Builder<'_> {
             tcp_rmem: network::buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?.or(network.tcp_rmem),
             tcp_wmem: network::buffer(raw.tcp_wmem.as_ref(), "tcp_wmem")?
                 .or(network.tcp_wmem)
-                .unwrap_or_else(|| network::send_buffers(&used, short_queues)),
-            short_queues,
+                .unwrap_or_else(|| network::send_buffers(&used)),
+            short_queues: raw.short_queues.unwrap_or(network.short_queues),
             duration,
             warmup,
             accesses: used,

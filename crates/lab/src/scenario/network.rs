@@ -76,8 +76,8 @@ pub(super) fn build(raw: &RawNetwork) -> Result<Network, Problem> {
     })
 }
 
-/// Send buffers for what the accesses carry at best, with short queues or long ones.
-pub(super) fn send_buffers(accesses: &[AccessSetup], short_queues: bool) -> [u32; 3] {
+/// Send buffers for what the accesses carry at best.
+pub(super) fn send_buffers(accesses: &[AccessSetup]) -> [u32; 3] {
     let [least, _, greatest] = TCP_WMEM;
     let initial = |way: fn(&AccessSetup) -> &LinkSpec| {
         let rates = || accesses.iter().map(|a| highest(&way(a).rate) / 8.0);
@@ -87,13 +87,7 @@ pub(super) fn send_buffers(accesses: &[AccessSetup], short_queues: bool) -> [u32
             delays + queued(&way(a).queue)
         });
         let longest = trips.max().unwrap_or_default();
-        buffers::initial_send(
-            rates().sum(),
-            slowest,
-            longest,
-            accesses.len(),
-            short_queues,
-        )
+        buffers::initial_send(rates().sum(), slowest, longest, accesses.len())
     };
     [
         least,

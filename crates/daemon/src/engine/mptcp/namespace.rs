@@ -201,14 +201,11 @@ impl Namespace {
     }
 
     /// Sockets that begin afterwards have at least the buffers that are configured, or what
-    /// the namespace had. After [`Namespace::shorten`].
+    /// the namespace had.
     pub(crate) fn widen(&mut self, wanted: &Buffers) -> Result<()> {
-        let by_kernel = support::sysctl(buffers::SHORT_QUEUES);
-        let by_kernel = by_kernel.is_some_and(|on| on.trim() == "1");
-        let to_send = buffers::to_send(self.queues.is_some() || by_kernel);
         for (name, least) in [
             (buffers::RECEIVE, wanted.tcp_rmem),
-            (buffers::SEND, wanted.tcp_wmem.unwrap_or(to_send)),
+            (buffers::SEND, wanted.tcp_wmem),
         ] {
             let now = support::sysctl(name).unwrap_or_default();
             let before = self.before.of(name).unwrap_or(&now).to_owned();
