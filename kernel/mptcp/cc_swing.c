@@ -11,7 +11,7 @@
 
 static const struct tcp_congestion_ops *cubic __read_mostly;
 
-/* What struct bictcp takes, and some room: it is known to tcp_cubic.c alone. */
+/* Size of struct bictcp, bytes, exactly: it is known to tcp_cubic.c alone. */
 #define CUBIC_SIZE	60
 
 static struct cc_swing *swing_ca(const struct sock *sk)
