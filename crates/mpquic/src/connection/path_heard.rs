@@ -1,9 +1,4 @@
 //! Time when something arrived last on a path of the stream lane.
-//!
-//! The library ends such a path once nothing has arrived on it for its idle time, but not the
-//! last one of a connection, and never looks at that again when another follows (noq-proto 1.4):
-//! what waits on the dead path, and the acknowledgements of all others where it is the first, are
-//! held up by it. So this end looks itself.
 
 use std::time::{Duration, Instant};
 

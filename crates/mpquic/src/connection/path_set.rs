@@ -37,7 +37,7 @@ pub(super) struct Path {
     pub(super) in_flight_before: u64,
     /// Whether it is validated.
     pub(super) established: bool,
-    /// Time when it began.
+    /// Time when it began, or was validated.
     pub(super) began: Instant,
     /// Whether it is being closed as nothing has come back on it.
     pub(super) given_up: bool,

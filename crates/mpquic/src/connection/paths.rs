@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use noq_proto::{FourTuple, PathAbandonReason, PathError, PathId, PathStatus, VarInt};
 
+use super::dead_paths::{Evidence, dead};
 use super::path_set::{Path, PathSet};
 use super::path_status::status;
 use super::{Connection, Event, expectations};
@@ -16,7 +17,7 @@ use crate::access::label;
 use crate::congestion::{CongestionSet, Gate};
 use crate::lane::Lane;
 use crate::pacer::Pacer;
-use crate::transport::{PATH_IDLE, STREAM_PATH_IDLE};
+use crate::transport::PATH_IDLE;
 
 /// Paths are pinged so often.
 const PING: Duration = Duration::from_secs(2);
@@ -92,6 +93,7 @@ impl Connection {
         }
         path.established = true;
         path.access = path.access.or(access);
+        path.began = now;
         self.name_new_path(id);
         let Some(path) = self.paths.by_id_mut(id) else {
             return;
@@ -105,7 +107,7 @@ impl Connection {
         let access = self.accesses.name(access);
         self.events.push_back(Event::PathUp { access });
         self.close_unusable(now);
-        self.close_unheard(now);
+        self.look_for_dead(now);
     }
 
     /// A new path begins with what is expected of it, or with what the path before it on
@@ -150,7 +152,7 @@ impl Connection {
         self.keys.check(&mut self.quic);
         self.follow_peer_statuses(now);
         self.close_silent(now);
-        self.close_unheard(now);
+        self.look_for_dead(now);
         let established = self.paths.iter_mut().filter(|p| p.established);
         for path in established {
             path.pinged_at.get_or_insert(now);
@@ -312,7 +314,7 @@ impl Connection {
     /// of what new paths need: one that is not established yet cannot.
     fn close_unusable(&mut self, now: Instant) {
         let (paths, accesses) = (&self.paths, &self.accesses);
-        if !paths.iter().any(|p| p.established && !p.is_lost(accesses)) {
+        if !self.is_client() || !paths.iter().any(|p| p.established && !p.is_lost(accesses)) {
             return;
         }
         let lost = paths.iter().filter(|p| p.is_lost(accesses));
@@ -353,24 +355,45 @@ impl Connection {
         }
     }
 
-    /// Closes paths of the stream lane on which nothing has arrived for their idle time, while
-    /// something does on another: those that the library kept as the last one.
-    fn close_unheard(&mut self, now: Instant) {
+    /// Looks for dead paths of the stream lane. The device closes them, and the proxy sends
+    /// nothing there until it does or something arrives.
+    fn look_for_dead(&mut self, now: Instant) {
         if self.lane.is_some() {
             return;
         }
-        let mut silent = Vec::new();
-        let mut hears = false;
+        let mut all = Vec::new();
         for p in self.paths.iter_mut().filter(|p| p.established) {
             let arrived = self.quic.path_stats(p.id).map_or(0, |s| s.udp_rx.datagrams);
-            match p.heard.inspect(arrived, now) {
-                t if t >= STREAM_PATH_IDLE => silent.push(p),
-                t => hears |= t < PING_ON_STREAMS,
+            let slot = &self.congestion.lock()[p.slot];
+            let acked = slot.newest_acked_sent_at;
+            all.push(Evidence {
+                unheard: p.heard.inspect(arrived, now),
+                proved: acked.map_or(p.began, |at| at.max(p.began)),
+                srtt: slot.srtt,
+            });
+        }
+        let client = self.is_client();
+        let established = (0..self.paths.len()).filter(|i| self.paths[*i].established);
+        let established: Vec<usize> = established.collect();
+        for (i, dead) in established.into_iter().zip(dead(&all)) {
+            let p = &mut self.paths[i];
+            if client {
+                p.given_up |= dead && self.quic.close_path(now, p.id, LOST).is_ok();
+            } else if dead != p.held {
+                p.held = dead;
+                self.note_held(i, now);
             }
         }
-        for p in silent.into_iter().filter(|_| hears) {
-            p.given_up = self.quic.close_path(now, p.id, LOST).is_ok();
-        }
+    }
+
+    /// Tells of a path that is held from now on, or no longer.
+    fn note_held(&mut self, i: usize, now: Instant) {
+        let p = &self.paths[i];
+        let (access, silent) = (self.accesses.name(p.access), p.held);
+        self.events.push_back(Event::PathSilent { access, silent });
+        self.paths
+            .change_status(i, &mut self.quic, &self.accesses, now);
+        self.control.mark_pending();
     }
 
     /// Tells the peer on all other paths: which of them is the fastest for it, the queues of both
@@ -448,12 +471,7 @@ impl Connection {
             self.check_liveness(now);
         }
         for i in changed {
-            let p = &self.paths[i];
-            let (access, silent) = (self.accesses.name(p.access), p.held);
-            self.events.push_back(Event::PathSilent { access, silent });
-            self.paths
-                .change_status(i, &mut self.quic, &self.accesses, now);
-            self.control.mark_pending();
+            self.note_held(i, now);
         }
     }
 

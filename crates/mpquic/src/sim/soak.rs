@@ -18,6 +18,9 @@ use crate::{Connection, Lane};
 
 /// Runs in `cargo test`.
 const SEEDS: u64 = 300;
+/// Seeds of the 10,000 that failed once: both ends had ended paths, and each had told the other on
+/// the very path that the other had ended.
+const FAILED_ONCE: [u64; 5] = [1468, 1560, 2264, 2538, 4881];
 /// Transfers at a time.
 const MAX_TRANSFERS: usize = 6;
 /// Everything ends within this once nothing happens any more: the lowest rate carries what
@@ -345,9 +348,12 @@ fn soak(seed: u64) -> Result<Soak, String> {
     }
 }
 
-fn all(seeds: std::ops::Range<u64>) {
+fn all(seeds: impl IntoIterator<Item = u64>) {
     let asked = asked();
-    let seeds = asked.clone().unwrap_or(seeds);
+    let seeds: Vec<u64> = match asked.clone() {
+        Some(some) => some.collect(),
+        None => seeds.into_iter().collect(),
+    };
     let (mut whole, mut reset, mut given_up) = (0, 0, 0);
     let mut failed = Vec::new();
     for seed in seeds {
@@ -372,7 +378,7 @@ fn all(seeds: std::ops::Range<u64>) {
 
 #[test]
 fn transfers_end_as_they_were_ended_whatever_happens_to_the_session() {
-    all(0..SEEDS);
+    all((0..SEEDS).chain(FAILED_ONCE));
 }
 
 #[test]
