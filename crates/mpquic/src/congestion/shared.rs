@@ -169,6 +169,13 @@ impl Slot {
         self.jump = Some(jump);
     }
 
+    /// Notes that the path is validated: it may carry data. Where that took `long`, what was sent
+    /// before was lost while the path carried nothing, and its controller begins anew.
+    pub(crate) fn validated(&mut self, long: bool) {
+        self.scheduled = true;
+        self.restart_requested |= long;
+    }
+
     /// A jump that was not made use of is none any more.
     pub(crate) fn stay(&mut self) {
         self.jump = self.jump.filter(Jump::has_begun);

@@ -14,6 +14,10 @@ use crate::congestion::CongestionSet;
 use crate::lane::Expectation;
 use crate::pacer::Pacer;
 
+/// Paths that may be closed before they are validated. The peer does not know of those, and their
+/// identifiers are used up for good: of the few that it allows, most are left for others.
+const MAX_GIVEN_UP: u32 = 8;
+
 /// Gates that are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Open {
@@ -108,6 +112,8 @@ pub(super) struct PathSet {
     paths: Vec<Path>,
     /// Number of paths that there have been.
     created: u32,
+    /// Number of those that were closed before they were validated.
+    given_up: u32,
 }
 
 impl Deref for PathSet {
@@ -134,10 +140,17 @@ impl PathSet {
         });
     }
 
+    /// Returns whether a path may be closed: one that is not validated may not always.
+    pub(super) fn may_close(&self, path: &Path) -> bool {
+        path.established || self.given_up < MAX_GIVEN_UP
+    }
+
     /// Removes a path that has ended.
     pub(super) fn remove(&mut self, id: PathId) -> Option<Path> {
         let at = self.paths.iter().position(|p| p.id == id)?;
-        Some(self.paths.remove(at))
+        let path = self.paths.remove(at);
+        self.given_up += u32::from(!path.established);
+        Some(path)
     }
 
     /// Returns the path with an identifier of QUIC.

@@ -17,7 +17,7 @@ use crate::access::label;
 use crate::congestion::{CongestionSet, Gate};
 use crate::lane::Lane;
 use crate::pacer::Pacer;
-use crate::transport::PATH_IDLE;
+use crate::transport::{PATH_IDLE, path_idle};
 
 /// Paths are pinged so often.
 const PING: Duration = Duration::from_secs(2);
@@ -30,6 +30,8 @@ const NO_CIDS_YET: Duration = Duration::from_millis(5);
 /// Error code that a path is closed with whose access is lost (draft-ietf-quic-multipath,
 /// PATH_UNSTABLE_OR_POOR).
 const LOST: VarInt = VarInt::from_u32(0x3e76);
+/// A path that answers later than this after it began has lost its first packets, or an answer.
+const FIRST_TRY: Duration = Duration::from_millis(500);
 /// A path on which something came back within this lives: pings are 2 s apart.
 const LIVES: Duration = Duration::from_secs(5);
 
@@ -93,6 +95,7 @@ impl Connection {
         }
         path.established = true;
         path.access = path.access.or(access);
+        let waited = now.saturating_duration_since(path.began) > FIRST_TRY;
         path.began = now;
         self.name_new_path(id);
         let Some(path) = self.paths.by_id_mut(id) else {
@@ -102,7 +105,9 @@ impl Connection {
         if let Some(i) = access {
             self.accesses.opened(i);
         }
-        self.congestion.lock()[slot].scheduled = true;
+        self.congestion.lock()[slot].validated(waited);
+        let idle = path_idle(self.lane_kind(), self.quic.side());
+        let _ = self.quic.set_path_max_idle_timeout(now, id, idle);
         self.resume(id, slot, access, now);
         let access = self.accesses.name(access);
         self.events.push_back(Event::PathUp { access });
@@ -266,7 +271,12 @@ impl Connection {
         let status = status(self.accesses[i].backup);
         let network = FourTuple::new(remote, Some(label(i)));
         match self.quic.open_path(network, status, now) {
-            Ok(id) => self.track(id, Some(i), now),
+            Ok(id) => {
+                // It is tried until it answers, or its address changes: the peer does not hear of
+                // one that has ended before, and its identifier is used up for good.
+                let _ = self.quic.set_path_max_idle_timeout(now, id, None);
+                self.track(id, Some(i), now);
+            }
             Err(PathError::RemoteCidsExhausted) => self.accesses.open_at(i, now + NO_CIDS_YET),
             Err(PathError::MultipathNotNegotiated) => {}
             Err(_) => self.accesses.open_later(i, now),
@@ -303,9 +313,13 @@ impl Connection {
     /// again at once where there is another path. The last one stays until it is
     /// replaced: the peer may follow it, and does if nothing is lost meanwhile.
     fn moved(&mut self, i: usize, now: Instant) {
-        for path in self.paths.iter_mut().filter(|p| p.access == Some(i)) {
-            path.stale = true;
-            let _ = self.quic.ping_path(path.id);
+        let may_close: Vec<bool> = self.paths.iter().map(|p| self.paths.may_close(p)).collect();
+        for (path, may_close) in self.paths.iter_mut().zip(may_close) {
+            // One that may not be closed is tried again from the new address.
+            if path.access == Some(i) && may_close {
+                path.stale = true;
+                let _ = self.quic.ping_path(path.id);
+            }
         }
         self.close_unusable(now);
     }
@@ -317,7 +331,9 @@ impl Connection {
         if !self.is_client() || !paths.iter().any(|p| p.established && !p.is_lost(accesses)) {
             return;
         }
-        let lost = paths.iter().filter(|p| p.is_lost(accesses));
+        let lost = paths
+            .iter()
+            .filter(|p| p.is_lost(accesses) && paths.may_close(p));
         let mut ids: Vec<PathId> = lost.map(|p| p.id).collect();
         ids.retain(|id| self.quic.close_path(now, *id, LOST).is_ok());
         if !ids.is_empty() && self.lane.is_some() {
@@ -350,7 +366,7 @@ impl Connection {
             return;
         }
         let all = self.paths.iter_mut().zip(since);
-        for (p, _) in all.filter(|(_, t)| *t >= PATH_IDLE) {
+        for (p, _) in all.filter(|(p, t)| p.established && *t >= PATH_IDLE) {
             p.given_up = self.quic.close_path(now, p.id, LOST).is_ok();
         }
     }

@@ -10,6 +10,7 @@ mod draws;
 mod ends;
 mod hostile;
 mod idle;
+mod late_access;
 pub(crate) mod null;
 mod one_way;
 mod outages;

@@ -91,7 +91,7 @@ impl World {
         }
     }
 
-    fn pass_on(&mut self, link: LinkId, up: bool) {
+    pub(super) fn pass_on(&mut self, link: LinkId, up: bool) {
         let change = if up { LinkChange::Up } else { LinkChange::Down };
         self.network.apply(link, self.now, &change, &mut self.air);
     }
