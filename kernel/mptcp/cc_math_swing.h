@@ -3,7 +3,7 @@
  * what and why, and is what this is held against. CUBIC itself is the kernel's, also its slow
  * start. See cc_math.h for domain and use.
  *
- * What is kept fits beside the kernel's CUBIC in icsk_ca_priv: 44 bytes.
+ * CUBIC has the first bytes of icsk_ca_priv, and what is kept fits behind it: 44 bytes.
  */
 #ifndef _MPTCP_CC_MATH_SWING_H
 #define _MPTCP_CC_MATH_SWING_H
@@ -15,6 +15,10 @@
 #define CC_SWING_MIN_RTT_LIFE	30U	/* s */
 #define CC_SWING_GROWTHS	3U	/* by a quarter, a half, and once */
 #define CC_SWING_CHANCE_PACKETS	4U
+#define CC_SWING_MIN_WINDOW	2U
+
+/* Bytes of struct bictcp, which is known to tcp_cubic.c alone. */
+#define CC_SWING_CUBIC		60
 
 /* Windows that a send buffer has room for, 2 by itself: one to double into at once, and what the
  * others have to send while one that has become slow holds up the receiver.
@@ -50,6 +54,17 @@ struct cc_swing_ack {
 	bool	slow_start;
 	bool	full;		/* the window is in full use */
 };
+
+CC_INLINE __u32 cc_swing_at_least(__u32 window)
+{
+	return window < CC_SWING_MIN_WINDOW ? CC_SWING_MIN_WINDOW : window;
+}
+
+/* The window that CUBIC has after a loss in this one: 717/1024 of it, as the kernel's beta. */
+CC_INLINE __u32 cc_swing_after_loss(__u32 window)
+{
+	return cc_swing_at_least((__u64)window * 717 / 1024);
+}
 
 CC_INLINE __u32 cc_swing_min_rtt(const struct cc_swing *s)
 {
@@ -113,7 +128,7 @@ CC_INLINE __u32 cc_swing_end_round(struct cc_swing *s, __u32 cwnd, bool slow_sta
 	most = cwnd - cwnd / 3;
 	if (most < s->round_window)
 		most = s->round_window;
-	return cwnd < most ? cwnd : most;
+	return cc_swing_at_least(cwnd < most ? cwnd : most);
 }
 
 /* An acknowledgement out of recovery; as cc_swing_end_round(). */
@@ -221,7 +236,7 @@ CC_INLINE __u32 cc_swing_event(struct cc_swing *s, __u32 window, __u32 rtt_us, _
 	s->chance_lost = ever_lost;
 	if (s->regain < window)
 		s->regain = window;
-	return after < 2 ? 2 : after;
+	return cc_swing_at_least(after);
 }
 
 /* Whether what was taken for chance is none, as this much has ever been lost by now. */

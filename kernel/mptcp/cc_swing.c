@@ -2,8 +2,7 @@
 /* Swing: CUBIC for links whose rate swings (crates/core/src/cc/swing.rs). It acts on one
  * subflow alone.
  *
- * CUBIC is the kernel's own, called as it is: it has the first bytes of icsk_ca_priv, swing the
- * last.
+ * CUBIC is the kernel's own, called as it is.
  */
 #include <linux/module.h>
 #include "cc_paths.h"
@@ -11,13 +10,10 @@
 
 static const struct tcp_congestion_ops *cubic __read_mostly;
 
-/* Size of struct bictcp, bytes, exactly: it is known to tcp_cubic.c alone. */
-#define CUBIC_SIZE	60
-
 static struct cc_swing *swing_ca(const struct sock *sk)
 {
-	BUILD_BUG_ON(CUBIC_SIZE + sizeof(struct cc_swing) > ICSK_CA_PRIV_SIZE);
-	return (void *)inet_csk_ca(sk) + CUBIC_SIZE;
+	BUILD_BUG_ON(CC_SWING_CUBIC + sizeof(struct cc_swing) > ICSK_CA_PRIV_SIZE);
+	return (void *)inet_csk_ca(sk) + CC_SWING_CUBIC;
 }
 
 static bool swing_in_reduction(const struct sock *sk)
@@ -53,7 +49,7 @@ static void swing_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 		if (!cc_swing_was_no_chance(ca, tp->lost))
 			return;
 		/* the window falls on, to what CUBIC has after a loss */
-		window = max((u64)ca->chance_window * 717 / 1024, 2ULL);
+		window = cc_swing_after_loss(ca->chance_window);
 		tp->snd_ssthresh = min(tp->snd_ssthresh, window);
 		cc_swing_congestion(ca, ca->chance_window, tp->rack.rtt_us);
 		return;
@@ -72,7 +68,7 @@ static void swing_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 		.full		= tcp_is_cwnd_limited(sk),
 	});
 	if (window)
-		swing_avoid_from(sk, max(window, 2U));
+		swing_avoid_from(sk, window);
 }
 
 static void swing_cong_avoid(struct sock *sk, u32 ack, u32 acked)

@@ -7,7 +7,6 @@
 
 char _license[] SEC("license") = "GPL";
 
-#define CUBIC_SIZE	60
 #define USEC_PER_SEC	1000000
 
 extern void cubictcp_init(struct sock *sk) __ksym;
@@ -18,10 +17,20 @@ extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern void tcp_cong_avoid_ai(struct tcp_sock *tp, __u32 w, __u32 acked) __ksym;
 
+/* The kernel's, for its size alone. */
+struct bictcp {
+	__u32	cnt;
+} __attribute__((preserve_access_index));
+
+/* No kernel has this: a program that can come here is not loaded. */
+struct sock___refused {
+	int	cubic_is_larger_than_swing_knows;
+} __attribute__((preserve_access_index));
+
 static __always_inline struct cc_swing *swing_ca(struct sock *sk)
 {
-	_Static_assert(CUBIC_SIZE + sizeof(struct cc_swing) <= 13 * 8, "icsk_ca_priv");
-	return ca_priv(sk) + CUBIC_SIZE;
+	_Static_assert(CC_SWING_CUBIC + sizeof(struct cc_swing) <= 13 * 8, "icsk_ca_priv");
+	return ca_priv(sk) + CC_SWING_CUBIC;
 }
 
 static __always_inline void avoid_from(struct sock *sk, __u32 window)
@@ -38,6 +47,10 @@ static __always_inline void avoid_from(struct sock *sk, __u32 window)
 SEC("struct_ops")
 void HOOK(swing_init, struct sock *sk)
 {
+	/* CUBIC would write over what is kept behind it */
+	if (bpf_core_type_size(struct bictcp) > CC_SWING_CUBIC &&
+	    ((struct sock___refused *)sk)->cubic_is_larger_than_swing_knows)
+		return;
 	if (!divides(sk))
 		return;
 	cubictcp_init(sk);
@@ -56,9 +69,7 @@ void HOOK(swing_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	if (BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) > TCP_CA_Disorder) {
 		if (!cc_swing_was_no_chance(ca, tp->lost))
 			return;
-		window = (__u64)ca->chance_window * 717 / 1024;
-		if (window < 2)
-			window = 2;
+		window = cc_swing_after_loss(ca->chance_window);
 		if (tp->snd_ssthresh > window)
 			tp->snd_ssthresh = window;
 		cc_swing_congestion(ca, ca->chance_window, tp->rack.rtt_us);
@@ -77,7 +88,7 @@ void HOOK(swing_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	ack.full = cwnd_limited(tp);
 	window = cc_swing_acked(ca, &ack);
 	if (window)
-		avoid_from(sk, window < 2 ? 2 : window);
+		avoid_from(sk, window);
 }
 
 SEC("struct_ops")
