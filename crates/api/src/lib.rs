@@ -22,6 +22,7 @@
 //! 6. A new key of the configuration has a default: files that are right stay right.
 
 #[cfg(feature = "client")]
+pub mod bounded;
 pub mod client;
 pub mod config;
 pub mod control;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use braid_api::bounded;
 use braid_core::Time;
 use braid_core::control::{AccessRole, Steering};
 use braid_core::journal::{Entry, Header, JournalError, Reader};
@@ -14,6 +15,9 @@ use braid_netns::error::LabError;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
+
+/// Bytes of a journal, at most: a daemon's has 64 MiB unless it is configured otherwise.
+const MAX_JOURNAL: u64 = 1 << 30;
 
 /// `braid replay`.
 #[derive(Debug, Args)]
@@ -77,15 +81,11 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
 fn report(path: &Path, policies: &[String]) -> Result<Report> {
     let bad = |what: String| LabError::BadInput(format!("{}{what}", path.display()));
     let unreadable = |e| bad(format!(": the journal cannot be read: {e}"));
-    let mut text = std::fs::read(path).map_err(unreadable)?;
+    let mut text = bounded::read(path, MAX_JOURNAL).map_err(unreadable)?;
     // A daemon that runs, or was killed, has written only a part of it.
     let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
     let cut = whole > 0 && whole < text.len();
     if cut {
-        eprintln!(
-            "braid: {}: the last line is cut off: its moment is left out",
-            path.display()
-        );
         text.truncate(whole);
     }
     let broken = |e: JournalError| {
@@ -94,6 +94,10 @@ fn report(path: &Path, policies: &[String]) -> Result<Report> {
     };
     let reader = Reader::new(&text[..]).map_err(broken)?;
     let header = reader.header().clone();
+    if cut {
+        let path = path.display();
+        eprintln!("braid: {path}: the last line is cut off: its moment is left out");
+    }
     let mut entries = reader.collect::<Result<Vec<Entry>, _>>().map_err(broken)?;
     if cut && let Some(last) = entries.last().map(at) {
         entries.retain(|e| at(e) < last);

@@ -292,7 +292,7 @@ impl Config {
 
     /// Reads a file as [`Config::load`] does, and returns its text too, for places in it.
     pub(super) fn load_with_text(path: &Path, role: Role) -> Result<(Self, String), DaemonError> {
-        let text = std::fs::read_to_string(path)
+        let text = braid_api::bounded::read_text(path)
             .map_err(|e| DaemonError::Config(format!("{}: cannot be read: {e}", path.display())))?;
         let config = parse(&text, Format::of(path), role)
             .map_err(|p| DaemonError::Config(p.in_file(path.to_owned(), &text).to_string()))?;

@@ -41,7 +41,8 @@ pub fn stream(address: &SocketAddr, mptcp: bool) -> Result<Socket> {
 pub fn set_congestion_control<S: AsFd>(socket: &S, name: &str) -> Result<()> {
     let set = SockRef::from(socket).set_tcp_congestion(name.as_bytes());
     set.map_err(|e| match e.raw_os_error() {
-        Some(libc::ENOENT) => support::no_congestion_control(name),
+        // EINVAL: the empty name.
+        Some(libc::ENOENT | libc::EINVAL) => support::no_congestion_control(name),
         // The socket's namespace may only use what net.ipv4.tcp_allowed_congestion_control lists.
         _ => Error::io(
             format!("set the congestion control \"{name}\" on a socket"),

@@ -105,6 +105,33 @@ fn usage_errors_end_with_2() {
     }
 }
 
+/// Neither a device that never ends nor a program is read to its end, or taken for anything.
+#[test]
+fn files_that_are_none_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let commands: [&[&str]; 7] = [
+        &["lab", "run"],
+        &["lab", "campaign"],
+        &["replay"],
+        &["trace", "info"],
+        &["trace", "import"],
+        &["up", "--config"],
+        &["proxy", "--config"],
+    ];
+    for command in commands {
+        for file in ["/dev/zero", "/bin/ls", "/etc", "/nonexistent"] {
+            let out = braid(dir.path(), &[command, &[file]].concat());
+            let said = text(&out.stderr);
+            assert_eq!(out.status.code(), Some(2), "{command:?} {file}: {said}");
+            assert!(said.contains(file), "{command:?}: {said}");
+            assert_eq!(said.lines().count(), 1, "{command:?}: {said}");
+            if file == "/dev/zero" {
+                assert!(said.contains("too large: expected at most"), "{said}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_bad_scenario_is_pointed_at() {
     let dir = support::folder();

@@ -84,7 +84,7 @@ impl Campaign {
     /// # Errors
     /// [`LabError::BadInput`]: where in the file, what, and what was expected.
     pub fn load(path: &Path) -> Result<Self, LabError> {
-        let text = std::fs::read_to_string(path).map_err(|e| {
+        let text = braid_api::bounded::read_text(path).map_err(|e| {
             LabError::BadInput(format!("{}: cannot read the campaign: {e}", path.display()))
         })?;
         let dir = path.parent().unwrap_or(Path::new("."));

@@ -24,7 +24,7 @@ impl Files<'_> {
         let parsed = match self {
             Self::In(dir) => {
                 let path = dir.join(name);
-                let bytes = std::fs::read(&path)
+                let bytes = braid_api::bounded::read(&path, braid_traces::MAX_FILE_BYTES)
                     .map_err(|e| format!("cannot read the plan {}: {e}", path.display()))?;
                 plan::parse(&bytes).map_err(|e| e.in_file(&path))
             }

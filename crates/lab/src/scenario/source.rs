@@ -34,7 +34,7 @@ impl Source {
                 dir: None,
             });
         }
-        let text = std::fs::read_to_string(path).map_err(|e| Diagnostic {
+        let text = braid_api::bounded::read_text(path).map_err(|e| Diagnostic {
             file: path.to_owned(),
             at: None,
             message: if looks_like_a_path {
@@ -71,7 +71,7 @@ impl Source {
     /// The bytes of a trace that the scenario names; `None` if it cannot be read.
     pub fn trace(&self, name: &str) -> Option<Vec<u8>> {
         match &self.dir {
-            Some(dir) => std::fs::read(dir.join(name)).ok(),
+            Some(dir) => braid_traces::read_bytes(&dir.join(name)).ok(),
             None => shipped::find_trace(name).map(<[u8]>::to_vec),
         }
     }

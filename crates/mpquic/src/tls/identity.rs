@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use braid_api::bounded;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -75,7 +76,9 @@ impl Identity {
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = certificates(certificate)?;
         let wrong = unusable(format!("read the private key {}", key.display()));
-        let key = PrivateKeyDer::from_pem_file(key).map_err(|e| wrong(e.to_string()))?;
+        let text = bounded::read_text(key).map_err(|e| wrong(e.to_string()))?;
+        let key =
+            PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|e| wrong(e.to_string()))?;
         Self::new(chain, key, &certificate.display().to_string())
     }
 
@@ -127,8 +130,9 @@ fn certify(name: &str) -> Result<(rcgen::Certificate, KeyPair), TlsError> {
 /// [`TlsError::Unusable`]: it cannot be read, or holds none.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let wrong = unusable(format!("read the certificates {}", path.display()));
-    let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let all: Vec<_> = all.map_err(|e| wrong(e.to_string()))?;
+    let text = bounded::read_text(path).map_err(|e| wrong(e.to_string()))?;
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
+    let all = all.map_err(|e| wrong(e.to_string()))?;
     match all.is_empty() {
         true => Err(wrong("there is none in it".to_owned())),
         false => Ok(all),
