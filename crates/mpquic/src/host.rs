@@ -10,7 +10,7 @@ use braid_core::Pattern;
 use bytes::BytesMut;
 use noq_proto::{
     ClientConfig, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
-    FourTuple, Incoming, ServerConfig, Side, Transmit,
+    FourTuple, Incoming, ServerConfig, Transmit,
 };
 
 use crate::access::{self, Access};
@@ -186,12 +186,7 @@ impl Host {
         let scheduler = options.steering.make(options.lane)?;
         let shared = Shared::default();
         let inner = congestion::inner(&options.congestion_control)?;
-        config.transport_config(transport::config(
-            options.lane,
-            Side::Client,
-            inner,
-            &shared,
-        ));
+        config.transport_config(transport::config(options.lane, inner, &shared));
         let begun = self.quic.connect(now, config, remote, name);
         let (handle, quic) = begun.map_err(|source| Error::Connect { remote, source })?;
         let connection = Connection::new(Parts {
@@ -300,12 +295,7 @@ impl Host {
         };
         let shared = Shared::default();
         let mut config = l.config.clone();
-        config.transport_config(transport::config(
-            l.options.lane,
-            Side::Server,
-            l.inner.clone(),
-            &shared,
-        ));
+        config.transport_config(transport::config(l.options.lane, l.inner.clone(), &shared));
         // It was made once before, when listening began.
         let Ok(scheduler) = l.options.steering.make(l.options.lane) else {
             self.quic.ignore(incoming);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noq_proto::{IdleTimeout, MtuDiscoveryConfig, QlogFileFactory, Side, TransportConfig, VarInt};
+use noq_proto::{IdleTimeout, MtuDiscoveryConfig, QlogFileFactory, TransportConfig, VarInt};
 
 use crate::Lane;
 use crate::congestion::{Gates, Inner, Shared};
@@ -46,29 +46,8 @@ const BLACK_HOLE: Duration = Duration::from_secs(10);
 /// it is told earlier that something is lost.
 pub(crate) const PATIENCE: f32 = 3.0;
 
-/// Returns how long a path of the device may be idle before the library ends it.
-///
-/// At the proxy that is for ever: the device alone ends paths. What was under way on a path that
-/// has ended is sent again only once the other end has ended it, too (noq-proto 1.4). If both ends
-/// end paths by themselves, each may tell the other on the very path that the other has ended,
-/// and what was under way on both is never sent again.
-pub(crate) fn path_idle(lane: Lane, side: Side) -> Option<Duration> {
-    match (side, lane) {
-        (Side::Server, _) => None,
-        // On this lane the device ends single paths, and keeps all of them where none is left.
-        (Side::Client, Lane::Datagram) => Some(IDLE),
-        // On the other the peer acknowledges on its first path until that has ended.
-        (Side::Client, Lane::Stream) => Some(STREAM_PATH_IDLE),
-    }
-}
-
 /// The settings of one connection.
-pub(crate) fn config(
-    lane: Lane,
-    side: Side,
-    inner: Inner,
-    shared: &Shared,
-) -> Arc<TransportConfig> {
+pub(crate) fn config(lane: Lane, inner: Inner, shared: &Shared) -> Arc<TransportConfig> {
     let mut t = TransportConfig::default();
     // Does nothing unless QLOGDIR names a folder.
     t.qlog_factory(Arc::new(QlogFileFactory::from_env()));
@@ -83,9 +62,14 @@ pub(crate) fn config(
         Lane::Stream => MIN_PAYLOAD,
     };
     t.min_mtu(initial);
+    // The library ends no path for having been idle: the device alone does, and only while another
+    // one lives. What was under way on a path that has ended is sent again only once the other end
+    // has ended it, too (noq-proto 1.4). The library may say so on a path that has ended, that one
+    // itself or the very one that the other end has just ended, and then none of it is ever sent
+    // again.
     t.max_concurrent_multipath_paths(PATHS)
         .mtu_discovery_config(Some(mtu))
-        .default_path_max_idle_timeout(path_idle(lane, side))
+        .default_path_max_idle_timeout(None)
         .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
         .packet_threshold(u32::MAX)
         .time_threshold(PATIENCE)

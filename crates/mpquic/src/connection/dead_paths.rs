@@ -1,10 +1,8 @@
 //! Which paths of the stream lane are dead, as each end judges. The device ends them, and the proxy
-//! leaves them until it does ([`crate::transport::path_idle`]).
+//! leaves them until it does: the library's own idle time of a path is off ([`crate::transport`]).
 //!
-//! Where nothing arrives any more, the library finds that itself, but not of the last path of a
-//! connection, and never looks at that one again when another follows (noq-proto 1.4). Where
-//! nothing arrives at the *peer*, it finds nothing, as the peer's own pings keep the path. What
-//! waits on a dead path, and all acknowledgements if it is the peer's first, are held up by it.
+//! What waits on a dead path, and all acknowledgements if it is the peer's first, are held up by
+//! it. Nothing may arrive there any more, or nothing at the peer, whose own pings arrive then.
 
 use std::time::{Duration, Instant};
 

@@ -217,7 +217,11 @@ impl Connection {
     /// # Errors
     /// As [`Steering::make`].
     pub fn set_steering(&mut self, steering: &Steering) -> Result<(), Error> {
-        self.scheduler.set(steering.make(self.lane_kind())?);
+        let lane = match self.lane {
+            Some(_) => Lane::Datagram,
+            None => Lane::Stream,
+        };
+        self.scheduler.set(steering.make(lane)?);
         self.scheduler.set_reinjects(steering.reinject);
         Ok(())
     }
@@ -296,14 +300,6 @@ impl Connection {
     /// Ends it with the application's error code.
     pub fn close(&mut self, now: Instant, code: VarInt, reason: &'static [u8]) {
         self.quic.close(now, code, Bytes::from_static(reason));
-    }
-
-    /// Returns which lane carries the data.
-    fn lane_kind(&self) -> Lane {
-        match self.lane {
-            Some(_) => Lane::Datagram,
-            None => Lane::Stream,
-        }
     }
 
     /// Whether this is the end that was connected to.

@@ -17,7 +17,7 @@ use crate::access::label;
 use crate::congestion::{CongestionSet, Gate};
 use crate::lane::Lane;
 use crate::pacer::Pacer;
-use crate::transport::{PATH_IDLE, path_idle};
+use crate::transport::PATH_IDLE;
 
 /// Paths are pinged so often.
 const PING: Duration = Duration::from_secs(2);
@@ -106,8 +106,6 @@ impl Connection {
             self.accesses.opened(i);
         }
         self.congestion.lock()[slot].validated(waited);
-        let idle = path_idle(self.lane_kind(), self.quic.side());
-        let _ = self.quic.set_path_max_idle_timeout(now, id, idle);
         self.resume(id, slot, access, now);
         let access = self.accesses.name(access);
         self.events.push_back(Event::PathUp { access });
@@ -271,12 +269,9 @@ impl Connection {
         let status = status(self.accesses[i].backup);
         let network = FourTuple::new(remote, Some(label(i)));
         match self.quic.open_path(network, status, now) {
-            Ok(id) => {
-                // It is tried until it answers, or its address changes: the peer does not hear of
-                // one that has ended before, and its identifier is used up for good.
-                let _ = self.quic.set_path_max_idle_timeout(now, id, None);
-                self.track(id, Some(i), now);
-            }
+            // It is tried until it answers, or its address changes: the peer does not hear of
+            // one that has ended before, and its identifier is used up for good.
+            Ok(id) => self.track(id, Some(i), now),
             Err(PathError::RemoteCidsExhausted) => self.accesses.open_at(i, now + NO_CIDS_YET),
             Err(PathError::MultipathNotNegotiated) => {}
             Err(_) => self.accesses.open_later(i, now),
