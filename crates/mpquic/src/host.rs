@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use braid_api::config::MPQUIC_CC;
 use braid_core::Pattern;
 use bytes::BytesMut;
 use noq_proto::{
@@ -59,12 +60,12 @@ impl Options {
 }
 
 impl Default for Options {
-    /// The datagram lane, `minrtt`, `cubic`, careful resume.
+    /// The datagram lane, `minrtt`, `swing`, careful resume.
     fn default() -> Self {
         Self {
             lane: Lane::default(),
             steering: Steering::default(),
-            congestion_control: "cubic".to_owned(),
+            congestion_control: MPQUIC_CC.to_owned(),
             resume: true,
             acks: Acks::default(),
             send_window: None,

@@ -37,7 +37,7 @@ pub use control_socket::ControlSocket;
 pub use host::Host;
 pub use manager::{Manager, Mesh};
 pub use metrics::Metrics;
-pub use mpquic::{Forward, Mpquic};
+pub use mpquic::{Forward, MPQUIC_CC, Mpquic};
 pub use probe::Probe;
 pub use registration::Registration;
 pub use routes::Routes;

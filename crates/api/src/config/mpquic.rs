@@ -61,12 +61,16 @@ pub struct Forward {
     pub to: SocketAddr,
 }
 
+/// Congestion control of Multipath QUIC where none is named: that for links whose rate swings, as
+/// radio does.
+pub const MPQUIC_CC: &str = "swing";
+
 impl Default for Mpquic {
     fn default() -> Self {
         Self {
             port: 4433,
             lane: Lane::default(),
-            cc: "cubic".to_owned(),
+            cc: MPQUIC_CC.to_owned(),
             reinject: true,
             resume: true,
             acks: Acks::default(),

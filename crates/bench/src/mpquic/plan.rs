@@ -98,17 +98,12 @@ pub(super) fn pair(variant: &str, seed: u32) -> Result<String> {
     table.insert("seed".into(), i64::from(seed).into());
     text::set_length(&mut table, Duration::from_secs(3), Duration::from_secs(10));
     for access in ["a", "b"] {
-        let keys = Table::from_iter([("access".to_owned(), Value::from(access))]);
-        let case = text::bulk(&format!("TCP on {access}"), "tcp", keys);
+        let keys = [("access", access), ("cc", "cubic")].map(|(k, v)| (k.to_owned(), v.into()));
+        let case = text::bulk(&format!("TCP on {access}"), "tcp", Table::from_iter(keys));
         text::push(&mut table, "case", case);
     }
     for lane in LANES {
         text::push(&mut table, "case", quic(lane, lane, Table::new()));
-    }
-    for case in table["case"].as_array_mut().into_iter().flatten() {
-        if let Some(case) = case.as_table_mut() {
-            case.insert("cc".into(), "cubic".into());
-        }
     }
     text::to_text(&table)
 }

@@ -20,7 +20,6 @@ use crate::scenario::{Case, Expect, Problem, Traffic, unknown};
 
 /// Where the device's end takes the measured traffic, to be forwarded to the proxy.
 const FORWARDED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
-const CC: &str = "cubic";
 
 /// Multipath QUIC over all accesses of the case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,7 +149,7 @@ impl LabEngine for Mpquic {
     }
 
     fn default_cc(&self) -> Option<&'static str> {
-        Some(CC)
+        Some(config::MPQUIC_CC)
     }
 
     fn lane(&self) -> Option<Lane> {
@@ -213,7 +212,7 @@ impl Mpquic {
             certificate: Some(own.0.clone()),
             key: Some(own.1.clone()),
             pins: vec![other.2.to_string()],
-            cc: case.cc.as_deref().unwrap_or(CC).to_owned(),
+            cc: case.cc.as_deref().unwrap_or(config::MPQUIC_CC).to_owned(),
             resume: self.resume,
             lane: self.lane,
             reinject: self.reinject,

@@ -5,6 +5,7 @@ use std::io;
 use std::rc::Rc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
 
 use super::*;
 use crate::Aborted;
@@ -209,20 +210,23 @@ fn what_was_given_up_is_not_sent_any_more() {
             let (device, moved) = (device.clone(), moved.clone());
             let bytes = Rc::new(RefCell::new(0));
             let counted = Rc::clone(&bytes);
-            let give_up = Arc::new(AtomicBool::new(false));
-            let asked = Arc::clone(&give_up);
+            let give_up = Rc::new(Notify::new());
+            let asked = Rc::clone(&give_up);
             it.program(async move {
                 let mut stream = device.open().await.unwrap();
                 stream.write_all(b"d").await.unwrap();
                 let mut data = vec![0; 100_000];
-                while !asked.load(Ordering::Relaxed) {
-                    let n = stream.read(&mut data).await.unwrap();
+                loop {
+                    let n = tokio::select! {
+                        n = stream.read(&mut data) => n.unwrap(),
+                        () = asked.notified() => return,
+                    };
                     moved.add(n);
                     *counted.borrow_mut() += n;
                 }
             });
             it.run(1000);
-            give_up.store(true, Ordering::Relaxed);
+            give_up.notify_one();
             it.run(10);
             assert_eq!((it.programs.len(), *stopped.borrow()), (1, n), "{lane:?}");
             let before = it.sent[1];
