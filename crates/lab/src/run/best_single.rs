@@ -5,8 +5,9 @@ use crate::summary::CaseResult;
 
 /// Sets the best single path of every multipath result: plain TCP, or for Multipath QUIC
 /// that on one access, too, in the same variant, with the same traffic and congestion
-/// control, on one of its accesses, in this run. Repeats are compared with the same
-/// repeat.
+/// control, on one of its accesses, in this run. Where a case leaves the congestion control to its
+/// engine and no single path does, that of the single path is any. Repeats are compared with the
+/// same repeat.
 pub(super) fn add_best_single(results: &mut [CaseResult], cases: &[Case]) {
     let of = |name: &str| cases.iter().find(|c| c.name == name);
     let singles: Vec<(usize, f64)> = results
@@ -19,26 +20,31 @@ pub(super) fn add_best_single(results: &mut [CaseResult], cases: &[Case]) {
         let Some(mine) = of(&results[k].name).filter(|c| single(c).is_none()) else {
             continue;
         };
-        let like_mine = |c: &&Case| {
+        let like_mine = |c: &Case| {
             c.variant == mine.variant
                 && c.traffic == mine.traffic
-                && c.cc == mine.cc
                 && c.events == mine.events
                 && (c.engine == mine.engine || c.engine.get().is_reference())
         };
-        let alone: Vec<(&str, f64)> = singles
+        let of_same_repeat = singles
             .iter()
-            .filter(|(i, _)| results[*i].repeat == results[k].repeat)
-            .filter_map(|(i, mbps)| {
-                let access = of(&results[*i].name).filter(like_mine).and_then(single);
-                Some((access?, *mbps))
-            })
+            .filter(|(i, _)| results[*i].repeat == results[k].repeat);
+        let mut alike: Vec<(&Case, f64)> = of_same_repeat
+            .filter_map(|(i, mbps)| Some((of(&results[*i].name)?, *mbps)))
+            .filter(|(c, _)| like_mine(c))
             .collect();
-        let mut own = mine.accesses.iter().map(|a| a.name.as_str());
+        if mine.cc.is_some() || alike.iter().any(|(c, _)| c.cc.is_none()) {
+            alike.retain(|(c, _)| c.cc == mine.cc);
+        }
+        let alone: Vec<(&str, f64)> = alike
+            .into_iter()
+            .filter_map(|(c, mbps)| Some((single(c)?, mbps)))
+            .collect();
+        let own = mine.accesses.iter().map(|a| a.name.as_str());
         let measured = |a: &&str| alone.iter().any(|(name, _)| name == a);
         let some = own.clone().filter(measured).map(str::to_owned).collect();
         let all = own.clone().all(|a| measured(&a));
-        let of_mine = alone.iter().filter(|(a, _)| own.any(|m| m == *a));
+        let of_mine = alone.iter().filter(|(a, _)| own.clone().any(|m| m == *a));
         results[k].best_single_mbps = of_mine.map(|s| s.1).reduce(f64::max);
         results[k].measured_alone = if all { Vec::new() } else { some };
     }
@@ -88,6 +94,10 @@ name = "m"
 engine = "mptcp"
 cc = "reno"
 traffic = "bulk"
+[[case]]
+name = "by default"
+engine = "mpquic"
+traffic = "bulk"
 "#;
 
     #[test]
@@ -102,7 +112,7 @@ traffic = "bulk"
         let mut results: Vec<CaseResult> = s
             .cases
             .iter()
-            .zip([9.0, 19.0, 19.9, 27.0])
+            .zip([9.0, 19.0, 19.9, 27.0, 28.0])
             .map(|(c, g)| CaseResult {
                 goodput_mbps: g,
                 ..blank(c, 1)
@@ -110,6 +120,14 @@ traffic = "bulk"
             .collect();
         add_best_single(&mut results, &s.cases);
         assert_eq!(results[3].best_single_mbps, Some(19.0));
+        assert_eq!(results[4].best_single_mbps, Some(19.9), "of any");
+        // In whatever order they were measured.
+        results.swap(0, 1);
+        results[1].goodput_mbps = 21.0;
+        add_best_single(&mut results, &s.cases);
+        assert_eq!(results[3].best_single_mbps, Some(21.0));
+        results[1].goodput_mbps = 9.0;
+        results.swap(0, 1);
         assert_eq!(results[0].best_single_mbps, None);
         assert_eq!(results[3].measured_alone, [""; 0], "all of them were");
         results[1].failed = Some("x".into());
