@@ -2,7 +2,7 @@
 
 use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,6 +29,14 @@ pub(crate) fn listen(path: &Path) -> Result<UnixListener, DaemonError> {
     let failed = |e: io::Error| {
         DaemonError::Failed(format!("serve the control socket {}: {e}", path.display()))
     };
+    // Refused, too, is whoever asks a file.
+    if std::fs::metadata(path).is_ok_and(|m| !m.file_type().is_socket()) {
+        return Err(DaemonError::Config(format!(
+            "the control socket {}: something else is there, which is left alone: choose another \
+             place (--control)",
+            path.display()
+        )));
+    }
     match UnixStream::connect(path) {
         Ok(_) => {
             return Err(DaemonError::Failed(format!(
@@ -254,6 +262,22 @@ mod tests {
         let text = "[access.nr]\ninterface = \"d1\"\n[access.wifi]\ninterface = \"d2\"\n";
         let engines: Vec<Arc<dyn crate::engine::Engine>> = vec![Arc::new(engine)];
         Arc::new(Daemon::of_engines(folder, text, engines))
+    }
+
+    #[tokio::test]
+    async fn what_is_no_socket_is_left_alone_in_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.sock");
+        // A dead end's.
+        drop(UnixListener::bind(&path).unwrap());
+        drop(listen(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "precious").unwrap();
+        let refused = listen(&path).unwrap_err();
+        assert!(refused.to_string().contains("something else is there"));
+        assert_eq!(refused.exit_code(), 2);
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+        assert!(listen(folder.path()).is_err() && folder.path().is_dir());
     }
 
     #[tokio::test]
