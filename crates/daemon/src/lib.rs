@@ -149,15 +149,18 @@ pub fn check(role: Role, config: &Path) -> Result<Checked, DaemonError> {
 pub fn run(role: Role, config: &Path, control: &Path) -> Result<bool, DaemonError> {
     let interrupted = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let told = Arc::clone(&interrupted);
-    run_until(role, config, control, async move {
+    // From before anything is set up: what comes meanwhile ends it, in order, once that is done.
+    run_until_told(role, config, control, move || {
         let handler = |kind| signal(kind).expect("a runtime with I/O is running");
         let mut terminate = handler(SignalKind::terminate());
         let mut interrupt = handler(SignalKind::interrupt());
-        let _ = io::stdout().write_all(b"ready\n");
-        let _ = io::stdout().flush();
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => told.store(true, std::sync::atomic::Ordering::Relaxed),
+        async move {
+            let _ = io::stdout().write_all(b"ready\n");
+            let _ = io::stdout().flush();
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => told.store(true, std::sync::atomic::Ordering::Relaxed),
+            }
         }
     })?;
     Ok(interrupted.load(std::sync::atomic::Ordering::Relaxed))
@@ -175,11 +178,22 @@ pub fn run_until(
     control: &Path,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), DaemonError> {
+    run_until_told(role, config, control, || stop)
+}
+
+/// Runs a daemon as [`run_until`] does, until the future of `stop`, which is called in the
+/// runtime before anything is set up.
+fn run_until_told<F: Future<Output = ()> + Send + 'static>(
+    role: Role,
+    config: &Path,
+    control: &Path,
+    stop: impl FnOnce() -> F,
+) -> Result<(), DaemonError> {
     let read = Config::load(config, role)?;
     // One thread: every socket is opened in this thread's namespace.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|e| DaemonError::Failed(format!("start the runtime: {e}")))?;
-    runtime.block_on(run::serve_until(role, config, read, control, stop))
+    runtime.block_on(async { run::serve_until(role, config, read, control, stop()).await })
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use braid_api::Role;
 use tokio::net::UnixListener;
+use tokio::signal::unix::Signal;
 use tokio::task::JoinSet;
 
 use super::config::Config;
@@ -22,11 +23,13 @@ pub(crate) async fn serve_until(
     control: &Path,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), DaemonError> {
+    // Before anything is set up: it would end the process there.
+    let hangups = hangups()?;
     let listener = api::listen(control)?;
     let _remove = RemoveOnDrop(control);
     api::open_to(control, &config);
     let daemon = Arc::new(Daemon::new(role, file, config, control)?);
-    let done = followed(&daemon, listener, stop).await;
+    let done = followed(&daemon, (listener, hangups), stop).await;
     let closed = daemon.close().await;
     done.and(closed)
     // The runtime drops what still runs, and with the last of it the engines.
@@ -35,7 +38,7 @@ pub(crate) async fn serve_until(
 /// Sets up, serves and follows until `stop`.
 async fn followed(
     daemon: &Arc<Daemon>,
-    listener: UnixListener,
+    (listener, hangups): (UnixListener, Signal),
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), DaemonError> {
     daemon.start().await?;
@@ -58,7 +61,7 @@ async fn followed(
     all.spawn(contact::follow(Arc::clone(daemon)));
     all.spawn(registration::run_device(Arc::clone(daemon)));
     all.spawn(registration::run_proxy(Arc::clone(daemon)));
-    all.spawn(on_hangups(hangups()?, Arc::clone(daemon)));
+    all.spawn(on_hangups(hangups, Arc::clone(daemon)));
     let done = tokio::select! {
         r = api::serve(listener, Arc::clone(daemon)) => {
             r.map_err(|e| DaemonError::Failed(format!("serve the control socket: {e}")))

@@ -14,10 +14,12 @@ use crate::support::traffic::{PROXY, Traffic};
 use braid_api::{Connections, SchedulerChange, Status, Weights};
 use braid_core::sched::WrrMode;
 use braid_mptcp::bpf::Pins;
+use braid_mptcp::pm::PathManager;
 use braid_mptcp::support;
 use braid_netns::world::{World, eventually, service};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 const DEFAULT: &str = support::CONGESTION_CONTROL;
 const OWNER: &str = "proxy";
@@ -429,4 +431,41 @@ fn killed_at_any_moment_of_its_start_it_is_followed_by_one_that_works() {
     assert_eq!(proxy.end(Signal::SIGTERM), Some(0));
     b.assert_nothing_left();
     assert!(!registered(&s.default_congestion_control));
+}
+
+#[test]
+fn ended_at_any_moment_of_its_start_it_leaves_nothing() {
+    let Some(b) = Bench::new() else { return };
+    let t = b.t.path();
+    std::fs::write(t.join("proxy.toml"), config(WRR)).unwrap();
+    let limits = || {
+        b.w.proxy
+            .run(|| PathManager::open().unwrap().limits().unwrap())
+    };
+    let before = limits();
+    for n in 0..24u64 {
+        let mut child = b.w.proxy.run(|| {
+            let mut braid = Command::new(env!("CARGO_BIN_EXE_braid"));
+            braid
+                .arg("proxy")
+                .current_dir(t)
+                .stdout(std::process::Stdio::null());
+            braid.args(["--config", "proxy.toml", "--control", "proxy.sock"]);
+            braid.spawn().unwrap()
+        });
+        std::thread::sleep(Duration::from_millis(10 * n));
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
+        let signal = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP][n as usize % 3];
+        kill(pid, signal).unwrap();
+        if signal == Signal::SIGHUP {
+            // It is to read its configuration again, and goes on.
+            std::thread::sleep(Duration::from_millis(5));
+            kill(pid, Signal::SIGTERM).unwrap();
+        }
+        child.wait().unwrap();
+        let what = format!("{signal} after {} ms", 10 * n);
+        assert_eq!(limits(), before, "{what}");
+        assert!(!t.join("proxy.sock").exists(), "{what}");
+        b.assert_nothing_left();
+    }
 }
