@@ -129,6 +129,9 @@ impl Journal {
 }
 
 fn move_away(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
     match std::fs::rename(path, old(path)) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         _ => Ok(()),
