@@ -1,7 +1,7 @@
 //! Identity of an end: a private key, and the certificate for it.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -54,16 +54,18 @@ impl Identity {
     /// [`TlsError::Unusable`]: one is there, or cannot be written.
     pub fn create(name: &str, certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let (made, pair) = certify(name)?;
-        for (path, text, mode) in [
+        let files = [
             (key, pair.serialize_pem(), 0o600),
             (certificate, made.pem(), 0o644),
-        ] {
-            let wrong = unusable(format!("write {}", path.display()));
-            let mut options = fs::OpenOptions::new();
-            options.write(true).create_new(true).mode(mode);
-            let mut file = options.open(path).map_err(|e| wrong(e.to_string()))?;
-            file.write_all(text.as_bytes())
-                .map_err(|e| wrong(e.to_string()))?;
+        ];
+        for (n, (path, text, mode)) in files.iter().enumerate() {
+            if let Err(e) = write_new(path, text, *mode) {
+                // One without the other is of no use, and keeps a new pair from being made.
+                files[..n]
+                    .iter()
+                    .for_each(|(p, ..)| drop(fs::remove_file(p)));
+                return Err(unusable(format!("write {}", path.display()))(e.to_string()));
+            }
         }
         Self::load(certificate, key)
     }
@@ -114,6 +116,16 @@ impl Identity {
     pub(super) fn key(&self) -> PrivateKeyDer<'static> {
         self.key.clone_key()
     }
+}
+
+/// Writes a file that is not there yet, whole or not at all.
+fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(mode).open(path)?;
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all());
+    written.inspect_err(|_| drop(fs::remove_file(path)))
 }
 
 fn certify(name: &str) -> Result<(rcgen::Certificate, KeyPair), TlsError> {
