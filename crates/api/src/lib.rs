@@ -27,6 +27,7 @@ pub mod client;
 pub mod config;
 pub mod control;
 pub mod diagnostic;
+pub mod output;
 pub mod registration;
 
 pub use control::{

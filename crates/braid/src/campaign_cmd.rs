@@ -61,13 +61,16 @@ pub(crate) fn run(args: &CampaignArgs) -> Result<ExitCode> {
     let command = std::env::args().collect::<Vec<_>>().join(" ");
     let collected = campaign::collect(&campaign, &pool.dir, &command)?;
     if args.json {
-        println!("{}", to_json(&collected.summary));
+        braid_api::say!("{}", to_json(&collected.summary));
     } else {
-        print!("{}", render(&collected.summary, Style::detect()));
-        println!("\nreport: {}", collected.report.display());
+        braid_api::output::say(format_args!(
+            "{}",
+            render(&collected.summary, Style::detect())
+        ));
+        braid_api::say!("\nreport: {}", collected.report.display());
     }
     if collected.missing > 0 {
-        eprintln!(
+        braid_api::note!(
             "note: {} of {} jobs have not run; the same command without --collect runs them",
             collected.missing,
             campaign.jobs.len()
@@ -97,7 +100,7 @@ fn one(campaign: &Campaign, n: usize, pool: &Pool) -> Result<ExitCode> {
         Done::Before => "was done before",
         Done::Failed => "a case of it failed",
     };
-    eprintln!("job {n}: {}, repeat {}: {what}", job.label(), job.repeat);
+    braid_api::note!("job {n}: {}, repeat {}: {what}", job.label(), job.repeat);
     Ok(if done == Done::Failed {
         ExitCode::from(1)
     } else {
@@ -108,11 +111,11 @@ fn one(campaign: &Campaign, n: usize, pool: &Pool) -> Result<ExitCode> {
 fn list(campaign: &Campaign, json: bool) {
     if json {
         let jobs: Vec<_> = campaign.jobs.iter().enumerate().map(entry).collect();
-        println!("{:#}", serde_json::Value::from(jobs));
+        braid_api::say!("{:#}", serde_json::Value::from(jobs));
         return;
     }
     for (i, job) in campaign.jobs.iter().enumerate() {
-        println!(
+        braid_api::say!(
             "{:>6}  {}  {}, repeat {}, seed {}",
             i + 1,
             job.key,

@@ -41,7 +41,7 @@ pub(crate) fn run(command: ChildCommand) -> Result<ExitCode> {
         ChildCommand::Guest => braid_lab::run::guest::init::main()?,
         ChildCommand::Traffic { spec } => {
             if let Err(e) = traffic::main(&spec) {
-                eprintln!("braid traffic: {e}");
+                braid_api::note!("braid traffic: {e}");
                 return Ok(ExitCode::from(e.exit_status()));
             }
         }

@@ -73,11 +73,11 @@ fn log(level: Level) {
 fn say(line: Result<String, daemon::DaemonError>) -> ExitCode {
     match line {
         Ok(line) => {
-            println!("{line}");
+            braid_api::say!("{line}");
             ExitCode::SUCCESS
         }
         Err(e) => {
-            eprintln!("braid: {e}");
+            braid_api::note!("braid: {e}");
             ExitCode::from(e.exit_code())
         }
     }
@@ -95,7 +95,7 @@ pub(crate) fn run(command: DaemonCommand) -> ExitCode {
     if at.check {
         return say(daemon::check(role, &at.config).map(|checked| {
             for warning in checked.warnings {
-                eprintln!("braid: warning: {warning}");
+                braid_api::note!("braid: warning: {warning}");
             }
             checked.summary
         }));
@@ -105,7 +105,7 @@ pub(crate) fn run(command: DaemonCommand) -> ExitCode {
         Ok(false) => ExitCode::SUCCESS,
         Ok(true) => ExitCode::from(130),
         Err(e) => {
-            eprintln!("braid: {e}");
+            braid_api::note!("braid: {e}");
             ExitCode::from(e.exit_code())
         }
     }

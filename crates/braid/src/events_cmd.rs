@@ -67,7 +67,7 @@ pub fn run(args: &EventsArgs) -> Result<ExitCode> {
                 }
                 Err(e) if is_away(&e) => {
                     if !away {
-                        eprintln!("braid: {e}; waiting until it is back");
+                        braid_api::note!("braid: {e}; waiting until it is back");
                     }
                     away = true;
                 }

@@ -141,14 +141,17 @@ pub(crate) fn run(command: LabCommand) -> Result<ExitCode> {
     match command {
         LabCommand::List => {
             let terminal = std::io::stdout().is_terminal();
-            print!("{}", list(terminal.then(|| Style::detect().width)));
+            braid_api::output::say(format_args!(
+                "{}",
+                list(terminal.then(|| Style::detect().width))
+            ));
             Ok(ExitCode::SUCCESS)
         }
         LabCommand::Run(args) => lab_run(&args),
         LabCommand::Campaign(args) => campaign_cmd::run(&args),
         LabCommand::Report { dir, open } => {
             let path = run::remake(&dir)?;
-            println!("{}", path.display());
+            braid_api::say!("{}", path.display());
             if open {
                 open_in_browser(&path)?;
             }
@@ -182,7 +185,7 @@ fn print(name: &str) -> Result<ExitCode> {
         .and_then(|()| out.flush())
         .context("write to standard output")?;
     for trace in traces {
-        eprintln!(
+        braid_api::note!(
             "note: it reads {trace} from its own folder: \
              braid lab run --print {trace} prints that"
         );
@@ -222,7 +225,7 @@ fn lab_run(args: &RunArgs) -> Result<ExitCode> {
     let scenario = Scenario::load(&args.scenario, &overrides)
         .map_err(|d| LabError::BadInput(d.to_string()))?;
     if args.check {
-        println!("{}", right(&scenario, args.clock));
+        braid_api::say!("{}", right(&scenario, args.clock));
         return Ok(ExitCode::SUCCESS);
     }
     match args.clock {
@@ -230,7 +233,7 @@ fn lab_run(args: &RunArgs) -> Result<ExitCode> {
             braid_netns::acquire(sweep)?;
             if !args.json {
                 for limit in braid_netns::limits()? {
-                    eprintln!("note: {limit}");
+                    braid_api::note!("note: {limit}");
                 }
             }
         }
@@ -259,10 +262,13 @@ fn lab_run(args: &RunArgs) -> Result<ExitCode> {
         Clock::Virtual => run::run_virtual(&scenario, &options, &args.guests(), progress.as_mut())?,
     };
     if args.json {
-        println!("{}", to_json(&outcome.summary));
+        braid_api::say!("{}", to_json(&outcome.summary));
     } else {
-        print!("{}", render(&outcome.summary, Style::detect()));
-        println!("\nreport: {}", outcome.report.display());
+        braid_api::output::say(format_args!(
+            "{}",
+            render(&outcome.summary, Style::detect())
+        ));
+        braid_api::say!("\nreport: {}", outcome.report.display());
     }
     let failed = outcome.summary.cases.iter().any(|c| c.failed.is_some());
     Ok(if failed {
@@ -276,10 +282,10 @@ fn lab_run(args: &RunArgs) -> Result<ExitCode> {
 fn sweep() -> Result<(), LabError> {
     let swept = Registry::open()?.sweep()?;
     for run in &swept.runs {
-        eprintln!("note: cleaned up after run {run}, which had been killed");
+        braid_api::note!("note: cleaned up after run {run}, which had been killed");
     }
     for note in &swept.notes {
-        eprintln!("note: {note}");
+        braid_api::note!("note: {note}");
     }
     Ok(())
 }

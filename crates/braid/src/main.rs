@@ -8,6 +8,7 @@ mod lab_cmd;
 
 use std::process::ExitCode;
 
+use braid_api::output;
 use braid_netns::error;
 use clap::{CommandFactory, FromArgMatches};
 use clap::{Parser, Subcommand};
@@ -57,8 +58,8 @@ fn main() -> ExitCode {
     let cli = cli();
     let result = match cli.command {
         Command::Lab(c) => lab_cmd::run(c),
-        Command::Trace(c) => return braid::trace_cmd::run(*c),
-        Command::Daemon(c) => return daemon_cmd::run(c),
+        Command::Trace(c) => Ok(braid::trace_cmd::run(*c)),
+        Command::Daemon(c) => Ok(daemon_cmd::run(c)),
         Command::Run(args) => braid::run_cmd::run(&args),
         Command::Doctor(args) => braid::doctor::run(&args),
         Command::Status(args) => braid::status::run(&args),
@@ -67,10 +68,14 @@ fn main() -> ExitCode {
         Command::Replay(args) => braid::replay_cmd::run(&args),
         Command::Child(c) => children::run(c),
     };
-    match result {
-        Ok(code) => code,
-        Err(e) => {
-            eprintln!("braid: {e:#}");
+    match (result, output::failed()) {
+        (Ok(code), None) => code,
+        (Ok(_), Some(why)) => {
+            braid_api::note!("braid: write to standard output: {why}");
+            ExitCode::FAILURE
+        }
+        (Err(e), _) => {
+            braid_api::note!("braid: {e:#}");
             ExitCode::from(error::exit_code(&e))
         }
     }

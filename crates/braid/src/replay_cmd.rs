@@ -96,7 +96,7 @@ fn report(path: &Path, policies: &[String]) -> Result<Report> {
     let header = reader.header().clone();
     if cut {
         let path = path.display();
-        eprintln!("braid: {path}: the last line is cut off: its moment is left out");
+        braid_api::note!("braid: {path}: the last line is cut off: its moment is left out");
     }
     let mut entries = reader.collect::<Result<Vec<Entry>, _>>().map_err(broken)?;
     if cut && let Some(last) = entries.last().map(at) {

@@ -217,7 +217,7 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
                     .0
                     .iter()
                     .map(|(name, n)| format!("{name}={}", number(n)));
-                println!("priority: {}", all.collect::<Vec<_>>().join(" "));
+                braid_api::say!("priority: {}", all.collect::<Vec<_>>().join(" "));
             }
             What::Expect { accesses } => {
                 // One name that is wrong changes nothing.
@@ -230,7 +230,7 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
                         ..AccessChange::default()
                     };
                     let now = put(&mut client, &name, &change).await?;
-                    println!("{name}: expected {} Mbit/s", shown(now.expected));
+                    braid_api::say!("{name}: expected {} Mbit/s", shown(now.expected));
                 }
             }
             What::Backup { name, on } => {
@@ -240,7 +240,7 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
                 };
                 let now = put(&mut client, &name, &change).await?;
                 let is = if now.backup { "on" } else { "off" };
-                println!("{name}: backup {is}");
+                braid_api::say!("{name}: backup {is}");
             }
             What::Access { name, on } => {
                 let change = AccessChange {
@@ -248,7 +248,7 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
                     ..AccessChange::default()
                 };
                 let now = put(&mut client, &name, &change).await?;
-                println!("{name}: {}", if now.enabled { "on" } else { "off" });
+                braid_api::say!("{name}: {}", if now.enabled { "on" } else { "off" });
             }
             What::Scheduler { name, mode } => {
                 let change = SchedulerChange {
@@ -270,7 +270,7 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
                     Some(WrrMode::WorkConserving) => ", work-conserving",
                     None => "",
                 };
-                println!("scheduler: {name}{mode}");
+                braid_api::say!("scheduler: {name}{mode}");
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -318,7 +318,7 @@ async fn set_weights(client: &mut Client, only: (bool, bool), change: &Weights) 
     })?;
     if up {
         match put_weights(client, UPLINKS, change).await {
-            Ok(now) => println!("weights: {}", all(&now)),
+            Ok(now) => braid_api::say!("weights: {}", all(&now)),
             Err(e) => {
                 if downlinks.is_some() {
                     let before = end.down_weights.unwrap_or_default();
@@ -332,7 +332,7 @@ async fn set_weights(client: &mut Client, only: (bool, bool), change: &Weights) 
         }
     }
     if let Some(now) = downlinks {
-        println!("weights of downlinks: {}", all(&now));
+        braid_api::say!("weights of downlinks: {}", all(&now));
     }
     Ok(())
 }
@@ -357,7 +357,7 @@ async fn set_weights_of_one(
         true => client.delete_for::<Weights>(&path).await,
         false => client.put_for::<_, Weights>(&path, change).await,
     };
-    println!("weights of {token}: {}", all(&now.map_err(daemon)?));
+    braid_api::say!("weights of {token}: {}", all(&now.map_err(daemon)?));
     Ok(())
 }
 

@@ -20,7 +20,7 @@ pub(super) fn prepare(command: &mut Command, cc: Option<&str>) -> Result<()> {
     let program = found.map_or(Program::Ordinary, |path| program::look(&path));
     if let Some(warning) = program.warning(cc.is_some()) {
         let name = command.get_program().display();
-        eprintln!("braid: warning: {name} {warning}");
+        braid_api::note!("braid: warning: {name} {warning}");
     }
     if program != Program::OtherLibc {
         preload::command(command).map_err(machine)?;

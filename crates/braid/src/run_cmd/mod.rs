@@ -83,7 +83,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let name = congestion.as_ref().map(|c| c.name());
     let say = |text: String| {
         if args.verbose {
-            eprintln!("braid: {text}");
+            braid_api::note!("braid: {text}");
         }
     };
     let attached = match args.by {

@@ -35,26 +35,26 @@ pub(super) fn run(group: &Path, args: &RunArgs) -> Result<ExitCode> {
     match bpf::use_mptcp(group) {
         Ok(a) => {
             attached.push(a);
-            eprintln!(
+            braid_api::note!(
                 "braid: new TCP sockets of {} are MPTCP sockets",
                 group.display()
             );
         }
         // With a congestion control there is something left to do.
         Err(e) if args.by == By::Auto && congestion.is_some() => {
-            eprintln!("braid: warning: only the congestion control is set: {e}");
+            braid_api::note!("braid: warning: only the congestion control is set: {e}");
         }
         Err(e) => return Err(machine(e)),
     }
     if let Some(cc) = &congestion {
         attached.push(bpf::use_congestion_control(group, cc.name()).map_err(machine)?);
-        eprintln!(
+        braid_api::note!(
             "braid: new MPTCP connections of {} have the congestion control {}",
             group.display(),
             cc.name()
         );
     }
-    eprintln!("braid: until interrupted (Ctrl-C)");
+    braid_api::note!("braid: until interrupted (Ctrl-C)");
     let got = interrupts.wait().context("wait for an interrupt")?;
     Ok(ExitCode::from(if got == Signal::SIGINT { 130 } else { 0 }))
 }

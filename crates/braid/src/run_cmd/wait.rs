@@ -82,20 +82,24 @@ fn not_started(command: &Command, e: &io::Error) -> ExitCode {
         io::ErrorKind::NotFound => {
             // The kernel says the same of a script whose interpreter is missing.
             match which::which(command.get_program()) {
-                Ok(path) => eprintln!(
+                Ok(path) => braid_api::note!(
                     "braid: run {name}: {} is there, but the interpreter that it names is not",
                     path.display()
                 ),
-                Err(_) => eprintln!("braid: run {name}: there is no such program; is it in PATH?"),
+                Err(_) => {
+                    braid_api::note!("braid: run {name}: there is no such program; is it in PATH?")
+                }
             }
             ExitCode::from(127)
         }
         io::ErrorKind::PermissionDenied => {
-            eprintln!("braid: run {name}: it may not be executed: chmod +x, or name a program");
+            braid_api::note!(
+                "braid: run {name}: it may not be executed: chmod +x, or name a program"
+            );
             ExitCode::from(126)
         }
         _ => {
-            eprintln!("braid: run {name}: {e}");
+            braid_api::note!("braid: run {name}: {e}");
             ExitCode::from(126)
         }
     }

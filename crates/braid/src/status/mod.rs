@@ -126,7 +126,7 @@ async fn watch(args: &StatusArgs) -> Result<ExitCode> {
             Err(why) if screen.is_some() => print(&redrawn(&format!("{why}\n\n{last}")))?,
             Err(_) if away => true,
             Err(why) => {
-                eprintln!("braid: {why}");
+                braid_api::note!("braid: {why}");
                 true
             }
         };

@@ -46,6 +46,6 @@ pub(super) fn run(args: &CapacityArgs) -> Result<(), Failure> {
         n if n > 8 => format!("{n} links"),
         _ => names.join(", "),
     };
-    eprintln!("{}: {} s of {links}{left}", path.display(), trace.samples());
+    braid_api::note!("{}: {} s of {links}{left}", path.display(), trace.samples());
     Ok(())
 }

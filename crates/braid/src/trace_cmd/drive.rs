@@ -57,7 +57,7 @@ pub(super) fn run(args: &DriveArgs) -> Result<(), Failure> {
     let invalid = |e: io::Error| Failure::Usage(e.to_string());
     write::csv(&m, &comments, &mut text).map_err(invalid)?;
     args.out.write(&source, &path, &text)?;
-    eprintln!(
+    braid_api::note!(
         "{}: {} s, {} cells on {} carriers of {} operators",
         path.display(),
         m.seconds.len(),

@@ -105,7 +105,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
         warn(&source.file, &trace.problems);
         warn(&source.file, &trace.notes);
     }
-    eprintln!(
+    braid_api::note!(
         "{}: {samples}, {:.3} s, from {} ({})",
         path.display(),
         trace.span().as_secs_f64(),
@@ -167,7 +167,7 @@ fn signals(args: &ImportArgs) -> Result<(), Failure> {
     args.out.write(file, &path, &text)?;
     warn(file, &m.flaws);
     warn(file, &m.notes);
-    eprintln!(
+    braid_api::note!(
         "{}: {} s, {} cells on {} carriers of {} operators",
         path.display(),
         m.seconds.len(),

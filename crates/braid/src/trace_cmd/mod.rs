@@ -53,7 +53,7 @@ pub fn run(command: TraceCommand) -> ExitCode {
         // The reader of a pipe went away: nothing is wrong.
         Err(Failure::Write(_, e)) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(f) => {
-            eprintln!("braid: {f}");
+            braid_api::note!("braid: {f}");
             ExitCode::from(f.status())
         }
     }
@@ -287,7 +287,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
 /// Prints the flaws of a trace as warnings.
 fn warn(file: &Path, problems: &[impl Display]) {
     for p in problems {
-        eprintln!("{}: warning: {p}", file.display());
+        braid_api::note!("{}: warning: {p}", file.display());
     }
 }
 

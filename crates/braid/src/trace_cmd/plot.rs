@@ -66,7 +66,7 @@ pub(super) fn run(args: &PlotArgs) -> Result<(), Failure> {
     };
     args.out.write(&source.file, &path, &content)?;
     if path != Path::new("-") {
-        println!("{}", path.display());
+        braid_api::say!("{}", path.display());
     }
     Ok(())
 }

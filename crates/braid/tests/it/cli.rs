@@ -132,6 +132,56 @@ fn files_that_are_none_are_refused() {
     }
 }
 
+/// What cannot be printed is a failure with a message, and costs nothing that was measured.
+#[test]
+fn streams_that_cannot_be_written_end_no_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let full = || {
+        std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap()
+    };
+    let command = |args: &[&str]| {
+        let mut braid = Command::new(env!("CARGO_BIN_EXE_braid"));
+        braid
+            .args(args)
+            .current_dir(dir.path())
+            .stdin(Stdio::null());
+        braid
+    };
+    for args in [&["lab", "list"][..], &["lab", "run", "--check", "static"]] {
+        let out = command(args).stdout(full()).output().unwrap();
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{args:?}: {said}");
+        assert!(
+            said.starts_with("braid: write to standard output: No space"),
+            "{said}"
+        );
+        // A reader that has gone.
+        let mut child = command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let out = child.wait_with_output().unwrap();
+        assert!(
+            out.status.success() && out.stderr.is_empty(),
+            "{}",
+            text(&out.stderr)
+        );
+    }
+    if !lab_works(dir.path()) {
+        return;
+    }
+    let out = command(&["lab", "run", "probe.toml", "--out", "kept"])
+        .stderr(full())
+        .output();
+    assert_eq!(out.unwrap().status.code(), Some(0));
+    assert!(dir.path().join("kept/summary.json").exists());
+}
+
 #[test]
 fn a_bad_scenario_is_pointed_at() {
     let dir = support::folder();

@@ -30,7 +30,7 @@ impl Progress {
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
         if !quiet && bar.is_none() {
-            eprintln!("{name}: {total} jobs");
+            braid_api::note!("{name}: {total} jobs");
         }
         Self {
             bar,
@@ -72,7 +72,7 @@ impl Progress {
                 }
             }
             None if self.quiet => {}
-            None => eprintln!(
+            None => braid_api::note!(
                 "[{n}/{}] {}, repeat {}: {what} ({left})",
                 self.total,
                 job.label(),

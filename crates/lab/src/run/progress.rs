@@ -25,7 +25,7 @@ pub trait Progress {
     fn finish(&mut self);
     /// The run has ended early, after `done` of `cases`, whose files are in `dir`.
     fn stopped(&mut self, dir: &Path, done: usize, cases: usize) {
-        eprintln!("{}", kept(dir, done, cases));
+        braid_api::note!("{}", kept(dir, done, cases));
     }
 }
 
@@ -66,14 +66,14 @@ struct Plain {
 impl Progress for Plain {
     fn start(&mut self, scenario: &str, cases: usize, length: Duration) {
         self.cases = cases;
-        eprintln!("{}", begin(scenario, cases, length));
+        braid_api::note!("{}", begin(scenario, cases, length));
     }
     fn case(&mut self, _: &Case, _: u32) {}
     fn elapsed(&mut self, _: Duration) {}
     fn advanced(&mut self, _: Duration) {}
     fn done(&mut self, r: &CaseResult) {
         self.done += 1;
-        eprintln!("[{}/{}] {}", self.done, self.cases, outcome(r));
+        braid_api::note!("[{}/{}] {}", self.done, self.cases, outcome(r));
     }
     fn finish(&mut self) {}
 }
