@@ -132,7 +132,7 @@ fn files_that_are_none_are_refused() {
     }
 }
 
-/// What cannot be printed is a failure with a message, and costs nothing that was measured.
+/// A full disk below the streams is a failure with a message, and costs nothing that was measured.
 #[test]
 fn streams_that_cannot_be_written_end_no_command() {
     let dir = tempfile::tempdir().unwrap();

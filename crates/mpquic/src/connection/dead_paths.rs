@@ -1,4 +1,4 @@
-//! Which paths of the stream lane are dead, as each end judges. The device ends them, and the proxy
+//! Detector of dead paths of the stream lane, at either end. The device ends them, and the proxy
 //! leaves them until it does: the library's own idle time of a path is off ([`crate::transport`]).
 //!
 //! What waits on a dead path, and all acknowledgements if it is the peer's first, are held up by
@@ -13,7 +13,7 @@ const HEARS: Duration = Duration::from_secs(1);
 /// Round trips that an acknowledgement may take longer than on another path.
 const SLOWER: u32 = 3;
 
-/// What is known of a path that is validated.
+/// Knowledge of a path that is validated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence {
     /// Time since the inspection that found something new on it.

@@ -122,12 +122,7 @@ fn one_direction(lane: Lane, access: usize, direction: usize) -> Result<(), Stri
 #[test]
 fn one_that_is_silent_in_one_direction_is_left_until_it_is_not() {
     let of = |lane| [0, 1].map(|a| [0, 1].map(|d| one_direction(lane, a, d)));
-    wrong(
-        [Lane::Datagram, Lane::Stream]
-            .map(|l| of(l))
-            .into_iter()
-            .flatten(),
-    );
+    wrong([Lane::Datagram, Lane::Stream].map(of).into_iter().flatten());
 }
 
 #[test]
