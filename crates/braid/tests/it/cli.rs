@@ -130,6 +130,13 @@ fn files_that_are_none_are_refused() {
             }
         }
     }
+    // Nor is one that is there said not to be.
+    std::fs::write(dir.path().join("binary"), b"\xff").unwrap();
+    let said = text(&braid(dir.path(), &["lab", "run", "binary"]).stderr);
+    assert_eq!(
+        said,
+        "braid: binary: cannot read the scenario: not text: expected UTF-8\n"
+    );
 }
 
 /// A full disk below the streams is a failure with a message, and costs nothing that was measured.

@@ -1,5 +1,6 @@
 //! A scenario's text and where its traces are, before it is read.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::build;
@@ -37,10 +38,9 @@ impl Source {
         let text = braid_api::bounded::read_text(path).map_err(|e| Diagnostic {
             file: path.to_owned(),
             at: None,
-            message: if looks_like_a_path {
-                format!("cannot read the scenario: {e}")
-            } else {
-                shipped::no_such(name_or_path)
+            message: match e.kind() {
+                ErrorKind::NotFound if !looks_like_a_path => shipped::no_such(name_or_path),
+                _ => format!("cannot read the scenario: {e}"),
             },
         })?;
         Ok(Self {
