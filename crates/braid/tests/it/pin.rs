@@ -5,7 +5,7 @@ use crate::support::pins;
 use braid_netns::world;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::support::daemon::Daemon;
@@ -54,6 +54,17 @@ impl Bench {
 
     fn start(&self, more: &str) -> Daemon {
         Daemon::start(&self.w.proxy, self.t.path(), "proxy", &config(more))
+    }
+
+    /// A daemon with weights that has just been started.
+    fn begin(&self) -> Child {
+        std::fs::write(self.t.path().join("proxy.toml"), config(WRR)).unwrap();
+        self.w.proxy.run(|| {
+            let mut braid = Command::new(env!("CARGO_BIN_EXE_braid"));
+            braid.arg("proxy").current_dir(self.t.path());
+            braid.args(["--config", "proxy.toml", "--control", "proxy.sock"]);
+            braid.stdout(Stdio::null()).spawn().unwrap()
+        })
     }
 
     /// A daemon with weights, and traffic that they share out.
@@ -406,19 +417,9 @@ fn one_connection_has_weights_of_its_own_until_it_ends() {
 #[test]
 fn killed_at_any_moment_of_its_start_it_is_followed_by_one_that_works() {
     let Some(b) = Bench::new() else { return };
-    let t = b.t.path();
-    std::fs::write(t.join("proxy.toml"), config(WRR)).unwrap();
     for n in 0..24u64 {
         // Registering takes some 100 ms.
-        let mut child = b.w.proxy.run(|| {
-            let mut braid = Command::new(env!("CARGO_BIN_EXE_braid"));
-            braid
-                .arg("proxy")
-                .current_dir(t)
-                .stdout(std::process::Stdio::null());
-            braid.args(["--config", "proxy.toml", "--control", "proxy.sock"]);
-            braid.spawn().unwrap()
-        });
+        let mut child = b.begin();
         std::thread::sleep(Duration::from_millis(10 * n));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -436,23 +437,13 @@ fn killed_at_any_moment_of_its_start_it_is_followed_by_one_that_works() {
 #[test]
 fn ended_at_any_moment_of_its_start_it_leaves_nothing() {
     let Some(b) = Bench::new() else { return };
-    let t = b.t.path();
-    std::fs::write(t.join("proxy.toml"), config(WRR)).unwrap();
     let limits = || {
         b.w.proxy
             .run(|| PathManager::open().unwrap().limits().unwrap())
     };
     let before = limits();
     for n in 0..24u64 {
-        let mut child = b.w.proxy.run(|| {
-            let mut braid = Command::new(env!("CARGO_BIN_EXE_braid"));
-            braid
-                .arg("proxy")
-                .current_dir(t)
-                .stdout(std::process::Stdio::null());
-            braid.args(["--config", "proxy.toml", "--control", "proxy.sock"]);
-            braid.spawn().unwrap()
-        });
+        let mut child = b.begin();
         std::thread::sleep(Duration::from_millis(10 * n));
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
         let signal = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP][n as usize % 3];
@@ -465,7 +456,7 @@ fn ended_at_any_moment_of_its_start_it_leaves_nothing() {
         child.wait().unwrap();
         let what = format!("{signal} after {} ms", 10 * n);
         assert_eq!(limits(), before, "{what}");
-        assert!(!t.join("proxy.sock").exists(), "{what}");
+        assert!(!b.t.path().join("proxy.sock").exists(), "{what}");
         b.assert_nothing_left();
     }
 }

@@ -17,7 +17,7 @@ const SLOWER: u32 = 3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence {
     /// Time since the inspection that found something new on it.
-    pub(super) unheard: Duration,
+    pub(super) silent_for: Duration,
     /// Send time of the newest packet that the peer has acknowledged; when the path began before
     /// there is one.
     pub(super) proved: Instant,
@@ -28,7 +28,7 @@ pub(super) struct Evidence {
 impl Evidence {
     /// Returns whether nothing arrives here any more, while something does on another path.
     fn is_deaf(&self, all: &[Self]) -> bool {
-        self.unheard >= STREAM_PATH_IDLE && all.iter().any(|o| o.unheard < HEARS)
+        self.silent_for >= STREAM_PATH_IDLE && all.iter().any(|o| o.silent_for < HEARS)
     }
 
     /// Returns whether nothing arrives at the peer any more, while what was sent later on another
@@ -60,8 +60,8 @@ mod tests {
     #[test]
     fn a_path_is_dead_in_either_direction_only_beside_one_that_lives() {
         let begin = Instant::now();
-        let path = |unheard, proved| Evidence {
-            unheard,
+        let path = |silent_for, proved| Evidence {
+            silent_for,
             proved: begin + proved,
             srtt: S / 10,
         };
@@ -87,8 +87,8 @@ mod tests {
         fn never_all_are_dead(all in prop::collection::vec((0_u64..6, 0_u64..9, 0_u64..3), 1..6)) {
             let begin = Instant::now();
             let seconds = Duration::from_secs;
-            let evidence = |(unheard, proved, srtt)| Evidence {
-                unheard: seconds(unheard),
+            let evidence = |(silent_for, proved, srtt)| Evidence {
+                silent_for: seconds(silent_for),
                 proved: begin + seconds(proved),
                 srtt: seconds(srtt),
             };

@@ -378,7 +378,7 @@ impl Connection {
             let slot = &self.congestion.lock()[p.slot];
             let acked = slot.newest_acked_sent_at;
             all.push(Evidence {
-                unheard: p.heard.inspect(arrived, now),
+                silent_for: p.heard.inspect(arrived, now),
                 proved: acked.map_or(p.began, |at| at.max(p.began)),
                 srtt: slot.srtt,
             });
