@@ -21,8 +21,8 @@
 //!    checked in with the change; tests hold it against the types here and the routes there.
 //! 6. A new key of the configuration has a default: files that are right stay right.
 
-#[cfg(feature = "client")]
 pub mod bounded;
+#[cfg(feature = "client")]
 pub mod client;
 pub mod config;
 pub mod control;

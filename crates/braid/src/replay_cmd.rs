@@ -1,11 +1,10 @@
 //! `braid replay`: a policy over the journal of a control loop, and where it decides otherwise.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use braid_api::bounded;
+use anyhow::Result;
+use braid_api::{bounded, output};
 use braid_core::Time;
 use braid_core::control::{AccessRole, Steering};
 use braid_core::journal::{Entry, Header, JournalError, Reader};
@@ -70,12 +69,8 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         true => serde_json::to_string_pretty(&report)? + "\n",
         false => text(&report),
     };
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(e).context("write to standard output")
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    output::say(format_args!("{text}"));
+    Ok(ExitCode::SUCCESS)
 }
 
 fn report(path: &Path, policies: &[String]) -> Result<Report> {

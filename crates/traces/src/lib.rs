@@ -17,11 +17,11 @@ pub mod signal;
 pub mod stats;
 pub mod write;
 
-use std::fs::File;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
+use braid_api::bounded;
 use braid_core::Rate;
 
 pub use error::{LineError, Problem, ProblemKind, TraceError};
@@ -255,18 +255,15 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>, TraceError> {
 }
 
 pub(crate) fn read_bounded(path: &Path) -> Result<Vec<u8>, LineError> {
-    let fail = |e: std::io::Error| LineError::file(format!("cannot read the trace: {e}"));
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|f| f.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(fail)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(LineError::file(format!(
-            "the trace is too large: expected at most {} MiB",
-            MAX_FILE_BYTES >> 20
-        )));
-    }
-    Ok(bytes)
+    bounded::read(path, MAX_FILE_BYTES).map_err(|e| {
+        LineError::file(match e.kind() {
+            ErrorKind::FileTooLarge => format!(
+                "the trace is too large: expected at most {} MiB",
+                MAX_FILE_BYTES >> 20
+            ),
+            _ => format!("cannot read the trace: {e}"),
+        })
+    })
 }
 
 #[cfg(test)]

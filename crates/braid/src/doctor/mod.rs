@@ -8,11 +8,11 @@ mod managers;
 mod offloads;
 mod routes;
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use braid_api::output;
 use clap::Args;
 use serde::Serialize;
 
@@ -47,12 +47,7 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
         true => serde_json::to_string_pretty(&Told { works, rows: &rows })? + "\n",
         false => text(&rows, works, Output::detect()),
     };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            return Err(e).context("write to standard output");
-        }
-        _ => {}
-    }
+    output::say(format_args!("{text}"));
     Ok(match works {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(CANNOT),

@@ -47,7 +47,7 @@ pub(crate) fn listen(path: &Path) -> Result<UnixListener, DaemonError> {
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
             std::fs::remove_file(path).map_err(failed)?;
         }
-        // Not there, or not a socket: binding tells.
+        // Not there, or not to be asked: binding tells.
         Err(_) => {}
     }
     if path == Path::new(braid_api::DEFAULT_SOCKET)
