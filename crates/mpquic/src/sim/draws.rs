@@ -72,3 +72,11 @@ pub(super) fn asked() -> Option<Range<u64>> {
     let (first, end) = range.unwrap_or_else(|| panic!("BRAID_SEEDS={text}: expected N or N..M"));
     Some(first..end)
 }
+
+/// Seeds that `BRAID_SEEDS` asks for, or these.
+pub(super) fn asked_or(usual: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    match asked() {
+        Some(some) => some.collect(),
+        None => usual.into_iter().collect(),
+    }
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use braid_core::Time;
 use braid_core::sched::WrrMode;
 
-use super::draws::{Draws, asked};
+use super::draws::{Draws, asked_or};
 use super::service::Service;
 use super::shares::{options, radio};
 use super::world::{Freeze, Radio, World, at};
@@ -198,11 +198,7 @@ fn outage(seed: u64) -> Result<Duration, String> {
 fn outages(seeds: impl IntoIterator<Item = u64>) {
     let mut failed = Vec::new();
     let mut longest = Duration::ZERO;
-    let seeds: Vec<u64> = match asked() {
-        Some(some) => some.collect(),
-        None => seeds.into_iter().collect(),
-    };
-    for seed in seeds {
+    for seed in asked_or(seeds) {
         match outage(seed) {
             Ok(took) => longest = longest.max(took),
             Err(what) => failed.push(what),

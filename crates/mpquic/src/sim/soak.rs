@@ -10,7 +10,7 @@ use braid_core::Time;
 use braid_core::sched::WrrMode;
 use braid_radio::model::{JitterSpec, LossSpec};
 
-use super::draws::{Draws, asked};
+use super::draws::{Draws, asked, asked_or};
 use super::ends::{self, Read};
 use super::shares::{options, radio};
 use super::world::{Freeze, Radio, World};
@@ -348,14 +348,9 @@ fn soak(seed: u64) -> Result<Soak, String> {
 }
 
 fn all(seeds: impl IntoIterator<Item = u64>) {
-    let asked = asked();
-    let seeds: Vec<u64> = match asked.clone() {
-        Some(some) => some.collect(),
-        None => seeds.into_iter().collect(),
-    };
     let (mut whole, mut reset, mut given_up) = (0, 0, 0);
     let mut failed = Vec::new();
-    for seed in seeds {
+    for seed in asked_or(seeds) {
         match soak(seed) {
             Ok(s) => {
                 whole += s.whole;
@@ -372,7 +367,7 @@ fn all(seeds: impl IntoIterator<Item = u64>) {
         failed.len(),
         failed.join("\n")
     );
-    assert!(asked.is_some() || (whole > 0 && reset > 0 && given_up > 0));
+    assert!(asked().is_some() || (whole > 0 && reset > 0 && given_up > 0));
 }
 
 #[test]
