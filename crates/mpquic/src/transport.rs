@@ -20,8 +20,8 @@ const WINDOW: u32 = 64 << 20;
 pub(crate) const PATH_IDLE: Duration = Duration::from_secs(10);
 /// Idle time of a path on the stream lane, where what waits on a path that is dead, and all
 /// acknowledgements if it is the peer's first, wait for its end: service is to be back 3 s after
-/// an outage of a second, though only one of the paths is.
-pub(crate) const STREAM_PATH_IDLE: Duration = Duration::from_secs(3);
+/// an outage of a second, though only one of the paths is. Two pings are lost in it.
+pub(crate) const STREAM_PATH_IDLE: Duration = Duration::from_secs(2);
 /// A session whose peer has proved nothing for so long has ended (RFC 9000 10.1).
 pub(crate) const IDLE: Duration = Duration::from_secs(30);
 /// Before a path's own is known.

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use crate::transport::IDLE;
 
-/// Beside two round trips: more than the 2 s between two pings.
-const SILENT: Duration = Duration::from_millis(2500);
+/// Beside two round trips and the interval of pings, which come with an answer each.
+const SILENT: Duration = Duration::from_millis(500);
 /// Beside two round trips, where all paths are held or the device was stopped.
 const HELD: Duration = Duration::from_secs(1);
 /// Silence counts after this, however long a round trip takes.
@@ -26,6 +26,8 @@ const RECHECK_STREAMS: Duration = Duration::from_millis(500);
 /// Clock of one session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SessionLiveness {
+    /// Interval of pings.
+    pings: Duration,
     /// Send time of the newest packet that the peer has acknowledged.
     proved_at: Instant,
     /// Time when something of the peer arrived last.
@@ -44,8 +46,10 @@ pub(super) struct SessionLiveness {
 }
 
 impl SessionLiveness {
-    pub(super) fn new(now: Instant) -> Self {
+    /// Begins a clock now, of a session that pings every `pings`.
+    pub(super) fn new(pings: Duration, now: Instant) -> Self {
         Self {
+            pings,
             proved_at: now,
             heard_at: now,
             woke: None,
@@ -91,7 +95,7 @@ impl SessionLiveness {
     fn detect_time(&self, held: bool, max_rtt: Duration) -> Duration {
         let min = match self.woke.is_some() || held {
             true => HELD,
-            false => SILENT,
+            false => self.pings + SILENT,
         };
         (min + 2 * max_rtt).min(MAX_DETECT_TIME)
     }
@@ -163,7 +167,7 @@ mod tests {
     #[test]
     fn what_was_sent_before_a_stop_proves_nothing_after_it() {
         let begin = Instant::now();
-        let mut liveness = SessionLiveness::new(begin);
+        let mut liveness = SessionLiveness::new(2 * S, begin);
         liveness.acknowledged(begin + S, begin + 2 * S);
         assert_eq!(
             (liveness.proved_at, liveness.heard_at),
@@ -177,14 +181,14 @@ mod tests {
         liveness.acknowledged(woke + S, woke + 2 * S);
         assert_eq!(
             liveness.silent_at(false, Duration::ZERO),
-            woke + 2 * S + SILENT
+            woke + 4 * S + SILENT
         );
     }
 
     #[test]
     fn suspended_time_counts_until_something_is_proved() {
         let begin = Instant::now();
-        let mut liveness = SessionLiveness::new(begin);
+        let mut liveness = SessionLiveness::new(2 * S, begin);
         (liveness.slept, liveness.woke) = (29 * S, Some(begin + S / 2));
         assert_eq!(liveness.end(), begin + S);
         assert_eq!(liveness.unproved(begin + S), IDLE);

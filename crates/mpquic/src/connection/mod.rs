@@ -341,7 +341,7 @@ impl Connection {
         match event {
             Quic::Connected => {
                 self.connected = true;
-                self.liveness = Some(SessionLiveness::new(now));
+                self.liveness = Some(SessionLiveness::new(self.ping_interval(), now));
                 // It is confirmed at the proxy, and of the paths there is but one.
                 if !self.is_client() {
                     self.keys.update(&mut self.quic);

@@ -134,7 +134,8 @@ impl Connection {
         }
     }
 
-    fn ping_interval(&self) -> Duration {
+    /// Returns the interval of pings of all paths.
+    pub(super) fn ping_interval(&self) -> Duration {
         match self.lane {
             Some(_) => PING,
             None => PING_ON_STREAMS,

@@ -14,13 +14,12 @@ use crate::Lane;
 
 /// Outages in `cargo test`.
 const SEEDS: u64 = 300;
-/// Seeds of the 10,000 that failed once: answers waited on a path that had been the last one.
-const FAILED_ONCE: [u64; 1] = [4923];
+/// Seeds of the 10,000 that failed once: answers waited on a path that had been the last one; for
+/// 3 PTO of a path whose last round trip had been the outage; for a proxy that was gone to be found
+/// silent, and one dialled beside it.
+const FAILED_ONCE: [u64; 4] = [4923, 7348, 496, 751];
 /// Service is back within this.
 const SOON: Duration = Duration::from_secs(3);
-/// Service on the stream lane is back within this: its data may wait for a path that is still
-/// dead to end, 3 s after it was heard of last.
-const SOON_ON_STREAMS: Duration = Duration::from_secs(4);
 /// IP bytes that the device sends on one access in a minute of an outage, at most: ten questions
 /// a second for half of it, an attempt a second, and a ping a second.
 const MAX_A_MINUTE: u64 = 140_000;
@@ -160,13 +159,9 @@ fn outage(seed: u64) -> Result<Duration, String> {
             w.tell(first, true);
         }
     }
-    let soon = match lane {
-        Lane::Datagram => SOON,
-        Lane::Stream => SOON_ON_STREAMS,
-    };
     let took = run.until_served();
     let text = format!("{what}: service after {:.2} s", took.as_secs_f64());
-    if took > soon {
+    if took > SOON {
         return Err(text);
     }
     if let Some(wrong) = &run.world.app.wrong {
@@ -188,7 +183,7 @@ fn outage(seed: u64) -> Result<Duration, String> {
     let end = run.world.now() + Duration::from_secs(20);
     run.go(end, 500);
     let lag = run.world.now().since(run.answered);
-    if lag > soon {
+    if lag > SOON {
         let lag = lag.as_secs_f64();
         return Err(format!("{text}, and none for {lag:.1} s by 20 s later"));
     }
