@@ -1,5 +1,7 @@
 //! `braid set`: changes a running daemon over its control API.
 
+mod given;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,11 +10,11 @@ use anyhow::Result;
 use braid_api::client::{Client, segment};
 use braid_api::{AccessChange, Engine, Expected, Priorities, Role, SchedulerChange, Weights};
 use braid_core::sched::WrrMode;
-use braid_core::{Rate, weight};
 use braid_netns::error::LabError;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 
+use self::given::{expected, once, priority, share, shown};
 use crate::daemon_error::daemon;
 use crate::runtime::runtime;
 
@@ -115,75 +117,6 @@ enum Switch {
     Off,
 }
 
-/// A name, which may have a = in it, and what stands behind the last.
-fn named(text: &str) -> Option<(&str, &str)> {
-    text.rsplit_once('=').filter(|(name, _)| !name.is_empty())
-}
-
-/// `NAME=W`.
-fn share(text: &str) -> Result<(String, f64), String> {
-    let wrong = || {
-        format!(
-            "expected NAME=W with a number W, 0 to {}, not \"{text}\"",
-            weight::MAX
-        )
-    };
-    let (name, weight) = named(text).ok_or_else(wrong)?;
-    let weight: f64 = weight.parse().map_err(|_| wrong())?;
-    weight::check(name, weight).map_err(|_| wrong())?;
-    Ok((name.to_owned(), weight))
-}
-
-/// `NAME=N` or `NAME=none`.
-fn priority(text: &str) -> Result<(String, Option<u16>), String> {
-    let wrong = || format!("expected NAME=N with a number N, 0 to 65535, or none, not \"{text}\"");
-    let (name, number) = named(text).ok_or_else(wrong)?;
-    let number = match number {
-        "none" => None,
-        n => Some(n.parse().map_err(|_| wrong())?),
-    };
-    Ok((name.to_owned(), number))
-}
-
-/// `NAME=DOWN`, `NAME=/UP`, `NAME=DOWN/UP` or `NAME=none`.
-fn expected(text: &str) -> Result<(String, Expected), String> {
-    let wrong = || {
-        format!(
-            "expected NAME=DOWN, NAME=DOWN/UP or NAME=/UP, each Mbit/s above 0, or NAME=none, \
-             not \"{text}\""
-        )
-    };
-    let rate = |s: &str| {
-        let mbps: f64 = s.parse().map_err(|_| wrong())?;
-        let sound = mbps.is_finite() && mbps > 0.0;
-        sound.then(|| Rate::from_mbps(mbps)).ok_or_else(wrong)
-    };
-    let (name, rates) = named(text).ok_or_else(wrong)?;
-    let rates = match rates.split_once('/') {
-        None if rates == "none" => Expected::default(),
-        None => Expected {
-            down: Some(rate(rates)?),
-            up: None,
-        },
-        Some((down, up)) => Expected {
-            down: (!down.is_empty()).then(|| rate(down)).transpose()?,
-            up: Some(rate(up)?),
-        },
-    };
-    rates.check()?;
-    Ok((name.to_owned(), rates))
-}
-
-/// How `braid set expect` takes it.
-fn shown(expected: Expected) -> String {
-    let mbps = |r: Option<Rate>| r.map_or(String::new(), |r| r.as_mbps().to_string());
-    match (expected.down, expected.up) {
-        (None, None) => "none".to_owned(),
-        (down, None) => mbps(down),
-        (down, up) => format!("{}/{}", mbps(down), mbps(up)),
-    }
-}
-
 /// Asks for the change, and prints how things are then.
 ///
 /// # Errors
@@ -200,14 +133,14 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
                 up,
                 down,
             } => {
-                let change = Weights(weights.into_iter().collect::<BTreeMap<_, _>>());
+                let change = Weights(once(weights)?.into_iter().collect());
                 match connection {
                     Some(token) => set_weights_of_one(&mut client, token, reset, &change).await?,
                     None => set_weights(&mut client, (up, down), &change).await?,
                 }
             }
             What::Priority { priorities } => {
-                let change = Priorities(priorities.into_iter().collect());
+                let change = Priorities(once(priorities)?.into_iter().collect());
                 let now: Priorities = client
                     .put_for("/v1/priorities", &change)
                     .await
@@ -220,6 +153,7 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
                 braid_api::say!("priority: {}", all.collect::<Vec<_>>().join(" "));
             }
             What::Expect { accesses } => {
+                let accesses = once(accesses)?;
                 // One name that is wrong changes nothing.
                 for (name, _) in &accesses {
                     put(&mut client, name, &AccessChange::default()).await?;
@@ -379,73 +313,4 @@ struct Now {
     enabled: bool,
     #[serde(default)]
     expected: Expected,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn weights_are_names_and_numbers() {
-        assert_eq!(share("nr=30"), Ok(("nr".into(), 30.0)));
-        assert_eq!(share("a=b=0.5"), Ok(("a=b".into(), 0.5)));
-        for bad in [
-            "nr",
-            "nr=",
-            "=3",
-            "nr=-1",
-            "nr=nan",
-            "nr=inf",
-            "nr=3x",
-            "",
-            "nr=1000001",
-        ] {
-            let e = share(bad).unwrap_err();
-            assert!(
-                e.contains("NAME=W") && e.contains("0 to 1000000"),
-                "{bad}: {e}"
-            );
-        }
-    }
-
-    #[test]
-    fn priorities_are_names_and_numbers_or_none() {
-        assert_eq!(priority("nr=1"), Ok(("nr".into(), Some(1))));
-        assert_eq!(priority("a=b=none"), Ok(("a=b".into(), None)));
-        for bad in ["nr", "nr=", "=3", "nr=-1", "nr=1.5", "nr=65536", "nr=x", ""] {
-            let e = priority(bad).unwrap_err();
-            assert!(e.contains("NAME=N"), "{bad}: {e}");
-        }
-    }
-
-    #[test]
-    fn expectations_are_names_and_rates_or_none() {
-        let read = |t: &str| expected(t).map(|(name, e)| (name, shown(e)));
-        for (text, name, rates) in [
-            ("nr=300", "nr", "300"),
-            ("a=b=0.5/20", "a=b", "0.5/20"),
-            ("nr=/20", "nr", "/20"),
-            ("nr=none", "nr", "none"),
-        ] {
-            assert_eq!(read(text), Ok((name.into(), rates.into())));
-        }
-        for bad in [
-            "nr", "nr=", "=3", "nr=0", "nr=-1", "nr=nan", "nr=1/", "nr=/",
-        ] {
-            let e = expected(bad).unwrap_err();
-            assert!(e.contains("NAME=DOWN/UP"), "{bad}: {e}");
-        }
-        for bad in ["nr=2e6", "nr=1/0.0001"] {
-            let e = expected(bad).unwrap_err();
-            assert!(e.contains("not from 1 kbit/s"), "{bad}: {e}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_weight_is_read_back(name in "[a-z=]{1,9}", w in 0.0f64..=1e6) {
-            prop_assert_eq!(share(&format!("{name}={w}")), Ok((name, w)));
-        }
-    }
 }
