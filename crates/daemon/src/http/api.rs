@@ -7,9 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path as UrlPath, Query, Request, State as Shared};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
@@ -116,6 +116,10 @@ fn routes(state: Arc<Daemon>) -> Router {
             put(weigh_one).delete(reset_one),
         )
         .fallback(async || refuse(StatusCode::NOT_FOUND, "no such request".into()))
+        .method_not_allowed_fallback(async |method: Method| {
+            let why = format!("no such request: {method} is not for this path (see Allow)");
+            refuse(StatusCode::METHOD_NOT_ALLOWED, why)
+        })
         .layer(from_fn(to_the_end))
         .with_state(state)
 }
@@ -166,17 +170,17 @@ async fn events(
 
 /// Body of a request, JSON.
 type Body<T> = Result<Json<T>, JsonRejection>;
+/// Name or number in the path of a request.
+type Named = Result<UrlPath<String>, PathRejection>;
 
-async fn change(
-    Shared(s): Shared<Arc<Daemon>>,
-    UrlPath(name): UrlPath<String>,
-    body: Body<AccessChange>,
-) -> Response {
-    match body {
-        Ok(Json(change)) => answer(s.change(&name, change).await),
-        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+async fn change(Shared(s): Shared<Arc<Daemon>>, name: Named, body: Body<AccessChange>) -> Response {
+    match (name, body) {
+        (Ok(UrlPath(name)), Ok(Json(change))) => answer(s.change(&name, change).await),
+        (Err(e), _) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+        (_, Err(e)) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
     }
 }
+
 async fn schedule(Shared(s): Shared<Arc<Daemon>>, body: Body<SchedulerChange>) -> Response {
     match body {
         Ok(Json(v)) => answer(s.set_scheduler(&v).await),
@@ -205,19 +209,21 @@ async fn weigh_downlinks(Shared(s): Shared<Arc<Daemon>>, body: Body<Weights>) ->
     }
 }
 
-async fn weigh_one(
-    Shared(s): Shared<Arc<Daemon>>,
-    UrlPath(token): UrlPath<String>,
-    body: Body<Weights>,
-) -> Response {
-    match body {
-        Ok(Json(v)) => answer(s.set_connection_weights(&token, Some(&v)).await),
-        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+async fn weigh_one(Shared(s): Shared<Arc<Daemon>>, token: Named, body: Body<Weights>) -> Response {
+    match (token, body) {
+        (Ok(UrlPath(token)), Ok(Json(v))) => {
+            answer(s.set_connection_weights(&token, Some(&v)).await)
+        }
+        (Err(e), _) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+        (_, Err(e)) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
     }
 }
 
-async fn reset_one(Shared(s): Shared<Arc<Daemon>>, UrlPath(token): UrlPath<String>) -> Response {
-    answer(s.set_connection_weights(&token, None).await)
+async fn reset_one(Shared(s): Shared<Arc<Daemon>>, token: Named) -> Response {
+    match token {
+        Ok(UrlPath(token)) => answer(s.set_connection_weights(&token, None).await),
+        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+    }
 }
 
 fn answer<T: serde::Serialize>(result: Result<T, DaemonError>) -> Response {
@@ -298,6 +304,12 @@ mod tests {
 
     /// Asks, and returns the status of the answer.
     async fn asked(socket: &Path, method: &str, target: &str) -> u16 {
+        let answer = answered(socket, method, target).await;
+        answer.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
+    /// Asks, and returns the answer, whole.
+    async fn answered(socket: &Path, method: &str, target: &str) -> String {
         let mut client = UnixStream::connect(socket).await.unwrap();
         let request = format!(
             "{method} {target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
@@ -306,7 +318,33 @@ mod tests {
         client.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.unwrap();
-        answer.split(' ').nth(1).unwrap().parse().unwrap()
+        answer
+    }
+
+    #[tokio::test]
+    async fn whatever_is_refused_says_why_in_json() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("c.sock");
+        let (tell, _told) = mpsc::unbounded_channel();
+        tokio::spawn(serve(listen(&socket).unwrap(), slow(folder.path(), tell)));
+        for (method, target, status, said) in [
+            ("GET", "/v1/nothing", 404, "no such request"),
+            ("GET", "/v1/weights", 405, "GET is not for this path"),
+            ("POST", "/v1/connections/1/weights", 405, "POST"),
+            ("PUT", "/v1/accesses/%FF", 400, "UTF-8"),
+            ("PUT", "/v1/connections/%FF/weights", 400, "UTF-8"),
+            ("DELETE", "/v1/connections/%FF/weights", 400, "UTF-8"),
+            ("GET", "/v1/status?connections=maybe", 400, "connections"),
+        ] {
+            let answer = answered(&socket, method, target).await;
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            let what = format!("{method} {target}: {answer}");
+            assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{what}");
+            let error: ApiError = serde_json::from_str(body).expect(&what);
+            assert!(error.error.contains(said), "{what}");
+            let allows = head.to_lowercase().contains("\r\nallow: ");
+            assert_eq!(allows, status == 405, "{what}");
+        }
     }
 
     #[tokio::test]

@@ -169,7 +169,7 @@ fn require(change: &SchedulerChange, stands_in: bool) -> Result<(), DaemonError>
     for (name, what, _) in settings(change, stands_in) {
         if support::sysctl(name).is_none() {
             return Err(DaemonError::Lacking(format!(
-                "this kernel knows no {what} ({name} is not there)\n  to enable it: leave it out; \
+                "this kernel cannot set {what} ({name} is not there)\n  to enable it: leave it out; \
                  Braid's own kernel, that of the lab's virtual clock, has it"
             )));
         }
