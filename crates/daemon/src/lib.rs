@@ -141,7 +141,7 @@ pub fn check(role: Role, config: &Path) -> Result<Checked, DaemonError> {
     })
 }
 
-/// Runs a daemon until SIGTERM (returns `false`) or SIGINT (`true`). Prints
+/// Runs a daemon until SIGTERM (returns `false`), SIGINT or SIGQUIT (`true`). Prints
 /// `ready` on standard output when it serves.
 ///
 /// # Errors
@@ -154,13 +154,16 @@ pub fn run(role: Role, config: &Path, control: &Path) -> Result<bool, DaemonErro
         let handler = |kind| signal(kind).expect("a runtime with I/O is running");
         let mut terminate = handler(SignalKind::terminate());
         let mut interrupt = handler(SignalKind::interrupt());
+        let mut quit = handler(SignalKind::quit());
         async move {
             let _ = io::stdout().write_all(b"ready\n");
             let _ = io::stdout().flush();
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => told.store(true, std::sync::atomic::Ordering::Relaxed),
-            }
+            let by_hand = tokio::select! {
+                _ = terminate.recv() => false,
+                _ = interrupt.recv() => true,
+                _ = quit.recv() => true,
+            };
+            told.store(by_hand, std::sync::atomic::Ordering::Relaxed);
         }
     })?;
     Ok(interrupted.load(std::sync::atomic::Ordering::Relaxed))

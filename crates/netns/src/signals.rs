@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::{SigId, flag, low_level};
 
 use crate::error::LabError;
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP set a flag and wake who waits
-/// for it, instead of ending the process. A second one ends it at once, with
-/// status 130; the kernel then kills the processes of the run.
+/// While it lives, SIGINT, SIGTERM, SIGHUP and SIGQUIT set a flag and wake who
+/// waits for it, instead of ending the process. A second one ends it at once,
+/// with status 130; the kernel then kills the processes of the run.
 #[derive(Debug)]
 pub struct Interrupt {
     flag: Arc<AtomicBool>,
@@ -37,7 +37,7 @@ impl Interrupt {
             wake,
             ids: Vec::new(),
         };
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
             let waker = waker.try_clone().context("copy a pipe")?;
             let mut add = |id: io::Result<SigId>| {
                 new.ids

@@ -75,7 +75,7 @@ struct Context<'a> {
     simulated: bool,
 }
 
-/// Becomes true at the first SIGINT, SIGTERM or SIGHUP.
+/// Becomes true at the first SIGINT, SIGTERM, SIGHUP or SIGQUIT.
 fn interrupts() -> anyhow::Result<watch::Receiver<bool>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (tell, told) = watch::channel(false);
@@ -83,6 +83,7 @@ fn interrupts() -> anyhow::Result<watch::Receiver<bool>> {
         SignalKind::interrupt(),
         SignalKind::terminate(),
         SignalKind::hangup(),
+        SignalKind::quit(),
     ] {
         let mut signals = signal(kind).context("listen for signals")?;
         let tell = tell.clone();
