@@ -1,7 +1,6 @@
 //! How a run shows that it goes on: a bar on a terminal, lines elsewhere.
 
 use std::io::IsTerminal;
-use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -23,10 +22,6 @@ pub trait Progress {
     fn done(&mut self, result: &CaseResult);
     /// The run has ended.
     fn finish(&mut self);
-    /// The run has ended early, after `done` of `cases`, whose files are in `dir`.
-    fn stopped(&mut self, dir: &Path, done: usize, cases: usize) {
-        braid_api::note!("{}", kept(dir, done, cases));
-    }
 }
 
 /// Progress on standard error, in the form that suits it.
@@ -42,7 +37,7 @@ pub fn for_terminal() -> Box<dyn Progress> {
     }
 }
 
-/// No progress; only where the files are of a run that has ended early.
+/// No progress.
 pub fn silent() -> Box<dyn Progress> {
     Box::new(Silent)
 }
@@ -131,18 +126,6 @@ fn begin(scenario: &str, cases: usize, length: Duration) -> String {
     format!("{scenario}: {cases} case{s}, about {} s", length.as_secs())
 }
 
-/// Line that says where the files of a run are that ended early, after `done` of its cases.
-fn kept(dir: &Path, done: usize, cases: usize) -> String {
-    let dir = dir.display();
-    match done {
-        0 => format!("note: no case has ended; {dir} has the log so far"),
-        n => format!(
-            "note: {n} of {cases} cases had ended; their files are in {dir}, and \
-             braid lab report {dir} makes their report"
-        ),
-    }
-}
-
 fn outcome(r: &CaseResult) -> String {
     if let Some(why) = &r.failed {
         return format!("{}: FAILED: {why}", r.name);
@@ -163,20 +146,5 @@ mod tests {
         let begin = |n| begin("x", n, Duration::from_secs(20));
         assert_eq!(begin(1), "x: 1 case, about 20 s");
         assert_eq!(begin(2), "x: 2 cases, about 20 s");
-    }
-
-    #[test]
-    fn what_an_interrupted_run_left_is_named() {
-        let dir = Path::new("out/mine-1");
-        let said = kept(dir, 2, 13);
-        assert!(
-            said.contains("2 of 13 cases") && said.contains("in out/mine-1"),
-            "{said}"
-        );
-        assert!(said.contains("braid lab report out/mine-1"), "{said}");
-        assert!(
-            !kept(dir, 0, 13).contains("lab report"),
-            "there is no summary yet"
-        );
     }
 }

@@ -83,7 +83,9 @@ impl Record {
     /// Says what is there of a run of `cases` that ends early.
     pub(super) fn stopped(&self, progress: &mut dyn Progress, cases: usize) {
         progress.finish();
-        progress.stopped(self.dir.path(), self.summary.cases.len(), cases);
+        let done = self.summary.cases.len();
+        let said = kept(self.dir.path(), done, cases, self.dir.has_earlier());
+        braid_api::note!("{said}");
     }
 
     /// Makes the report.
@@ -94,6 +96,20 @@ impl Record {
             dir: self.dir.path().to_owned(),
             report,
         })
+    }
+}
+
+/// Line that says where the files of a run are that ended early, after `done` of its cases;
+/// `earlier`: those of the run before are there.
+fn kept(dir: &Path, done: usize, cases: usize, earlier: bool) -> String {
+    let dir = dir.display();
+    match (done, earlier) {
+        (0, false) => format!("note: no case has ended; {dir} has the log so far"),
+        (0, true) => format!("note: no case has ended; {dir} has the files of the run before"),
+        (n, _) => format!(
+            "note: {n} of {cases} cases had ended; their files are in {dir}, and \
+             braid lab report {dir} makes their report"
+        ),
     }
 }
 
@@ -150,4 +166,25 @@ fn files_error(e: FilesError) -> LabError {
 /// [`LabError::BadInput`] if `dir` does not hold a run, or it cannot be written.
 pub fn remake(dir: &Path) -> Result<PathBuf, LabError> {
     crate::report::remake(dir).map_err(files_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_interrupted_run_left_is_named() {
+        let dir = Path::new("out/mine-1");
+        let said = kept(dir, 2, 13, false);
+        assert!(
+            said.contains("2 of 13 cases") && said.contains("in out/mine-1"),
+            "{said}"
+        );
+        assert!(said.contains("braid lab report out/mine-1"), "{said}");
+        assert!(
+            !kept(dir, 0, 13, false).contains("lab report"),
+            "there is no summary yet"
+        );
+        assert!(kept(dir, 0, 13, true).contains("the run before"));
+    }
 }

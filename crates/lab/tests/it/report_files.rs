@@ -219,11 +219,7 @@ fn an_earlier_run_gives_way_but_a_live_one_does_not() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &synthetic::bulk(1));
     let run = RunDir::create(dir.path(), COMMAND).unwrap();
-    let left: Vec<_> = fs::read_dir(dir.path())
-        .unwrap()
-        .map(|e| e.unwrap().file_name())
-        .collect();
-    assert_eq!(left, [files::LOG]);
+    assert_eq!(listed(dir.path()), [".braid-earlier", files::LOG]);
     let e = RunDir::create(dir.path(), COMMAND).unwrap_err();
     assert!(matches!(e, FilesError::Busy { .. }), "{e}");
     run.log().unwrap().line("first\nsecond").unwrap();
@@ -239,6 +235,59 @@ fn an_earlier_run_gives_way_but_a_live_one_does_not() {
     );
     drop(run);
     RunDir::create(dir.path(), COMMAND).unwrap();
+}
+
+/// Names in a directory, in order.
+fn listed(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap();
+    let name = |e: std::io::Result<fs::DirEntry>| e.unwrap().file_name().into_string().unwrap();
+    let mut names: Vec<String> = entries.map(name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn an_earlier_run_stays_until_there_are_new_results() {
+    let (dir, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let written = synthetic::bulk(1);
+    write(dir.path(), &written);
+    let before = RunFiles::read(dir.path()).unwrap();
+    let names = listed(dir.path());
+    let read = |p: &Path| RunFiles::read(p).unwrap();
+
+    // Stopped, with files begun, in its first case.
+    let run = RunDir::create(dir.path(), "braid lab run other").unwrap();
+    run.write_scenario("other").unwrap();
+    drop(run.timeline().unwrap());
+    // What a kill at this moment leaves.
+    let aside = killed.path().join(".braid-earlier");
+    fs::create_dir(&aside).unwrap();
+    for (from, to) in [
+        (dir.path(), killed.path()),
+        (&dir.path().join(".braid-earlier"), &aside),
+    ] {
+        for name in listed(from).iter().filter(|n| *n != ".braid-earlier") {
+            fs::copy(from.join(name), to.join(name)).unwrap();
+        }
+    }
+    drop(run);
+    assert_eq!(
+        (read(dir.path()), listed(dir.path())),
+        (before.clone(), names.clone())
+    );
+    drop(RunDir::create(killed.path(), COMMAND).unwrap());
+    assert_eq!(
+        (read(killed.path()), listed(killed.path())),
+        (before, names)
+    );
+
+    // One case that is measured is enough.
+    let other = synthetic::interruption(3);
+    let run = RunDir::create(dir.path(), COMMAND).unwrap();
+    run.write_summary(&other.summary).unwrap();
+    drop(run);
+    assert_eq!(read(dir.path()).summary, other.summary);
+    assert!(!dir.path().join(".braid-earlier").exists());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The directory a run leaves behind: made, filled while the run goes on, and
 //! read again. Its contents are defined in `docs/report.md`.
 
+mod earlier;
 mod error;
 mod json;
 mod read;
@@ -13,6 +14,7 @@ use std::time::{Instant, SystemTime};
 
 use nix::fcntl::{Flock, FlockArg};
 
+use earlier::{ASIDE, Earlier, names};
 pub use error::FilesError;
 pub use json::to_json;
 pub use read::RunFiles;
@@ -50,6 +52,7 @@ const LOG_MARK: &str = "braid ";
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
+    earlier: Earlier,
     /// Held until dropped, so that no second run writes here.
     _lock: Flock<File>,
 }
@@ -102,8 +105,9 @@ impl RunDir {
         unreachable!("some number is free")
     }
 
-    /// Makes `path`, or takes it over from an earlier run, whose files go.
-    /// `command` (the command line) becomes the first line of `run.log`.
+    /// Makes `path`, or takes it over from an earlier run, whose files go with the first summary:
+    /// they are put back if there is none. `command` (the command line) becomes the first line
+    /// of `run.log`.
     ///
     /// # Errors
     /// [`FilesError::Foreign`]: it holds anything that a run did not write;
@@ -122,9 +126,9 @@ impl RunDir {
         })?;
         let dir = Self {
             path: path.to_owned(),
+            earlier: clear(path)?,
             _lock: lock,
         };
-        dir.clear()?;
         // Control characters would let a command line pretend to be log lines.
         let command = command.replace(char::is_control, " ");
         let log = path.join(LOG);
@@ -137,6 +141,11 @@ impl RunDir {
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether it keeps the files of an earlier run still.
+    pub fn has_earlier(&self) -> bool {
+        self.earlier.is_kept()
     }
 
     /// Writes the scenario as it is run.
@@ -153,7 +162,10 @@ impl RunDir {
     /// # Errors
     /// No space, or no right to write.
     pub fn write_summary(&self, summary: &Summary) -> Result<PathBuf, FilesError> {
-        write_whole(&self.path.join(SUMMARY), to_json(summary).as_bytes())
+        let path = write_whole(&self.path.join(SUMMARY), to_json(summary).as_bytes())?;
+        let given_up = self.earlier.give_up();
+        given_up.map_err(|e| FilesError::io("removing", &self.path.join(ASIDE), 0, e))?;
+        Ok(path)
     }
 
     /// Writes the journal of an end, such as `proxy`, in case number `case` of the summary, from
@@ -198,45 +210,30 @@ impl RunDir {
     pub fn log(&self) -> Result<RunLog, FilesError> {
         RunLog::open(&self.path.join(LOG))
     }
+}
 
-    /// Removes what an earlier run left, or refuses.
-    fn clear(&self) -> Result<(), FilesError> {
-        let reading = |e| FilesError::io("reading", &self.path, 0, e);
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path).map_err(reading)? {
-            names.push(
-                entry
-                    .map_err(reading)?
-                    .file_name()
-                    .to_string_lossy()
-                    .into_owned(),
-            );
-        }
-        names.sort();
-        let foreign = |n: &&String| {
-            !OURS.contains(&n.as_str()) && !n.starts_with(TEMPORARY) && !is_journal(n)
-        };
-        let marked =
-            fs::read(self.path.join(LOG)).is_ok_and(|t| t.starts_with(LOG_MARK.as_bytes()));
-        let found = match names.iter().find(foreign) {
-            Some(n) => Some(n),
-            None if !marked => names.first(),
-            None => None,
-        };
-        if let Some(found) = found {
-            return Err(FilesError::Foreign {
-                dir: self.path.clone(),
-                found: found.clone(),
-            });
-        }
-        // The log goes last: until then the directory is known as ours.
-        names.sort_by_key(|n| n == LOG);
-        for n in names {
-            let p = self.path.join(n);
-            fs::remove_file(&p).map_err(|e| FilesError::io("removing", &p, 0, e))?;
-        }
-        Ok(())
+/// Empties the directory of an earlier run, whose results are kept for now, or refuses.
+fn clear(run: &Path) -> Result<Earlier, FilesError> {
+    let found = names(run).map_err(|e| FilesError::io("reading", run, 0, e))?;
+    let ours = |n: &String| is_named(n) || n.starts_with(TEMPORARY) || is_journal(n);
+    let marked = |log: PathBuf| fs::read(log).is_ok_and(|t| t.starts_with(LOG_MARK.as_bytes()));
+    let is_run = marked(run.join(LOG)) || marked(run.join(ASIDE).join(LOG));
+    let foreign = match found.iter().find(|n| !ours(n)) {
+        None if !is_run => found.first(),
+        foreign => foreign,
+    };
+    if let Some(found) = foreign {
+        return Err(FilesError::Foreign {
+            dir: run.to_owned(),
+            found: found.clone(),
+        });
     }
+    Earlier::set_aside(run).map_err(|e| FilesError::io("emptying", run, 0, e))
+}
+
+/// Whether every run names a file so.
+fn is_named(name: &str) -> bool {
+    OURS.contains(&name)
 }
 
 /// Whether a run names a journal so.

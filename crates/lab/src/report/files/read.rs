@@ -32,8 +32,13 @@ impl RunFiles {
             dir: dir.to_owned(),
             why: why.to_owned(),
         };
-        if !dir.is_dir() {
-            return Err(not("there is no such directory"));
+        match fs::metadata(dir) {
+            Ok(m) if m.is_dir() => {}
+            Ok(_) => return Err(not("it is no directory: name the one that it is in")),
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                return Err(not("there is no such directory"));
+            }
+            Err(e) => return Err(FilesError::io("reading", dir, 0, e)),
         }
         let path = dir.join(SUMMARY);
         let json = match fs::read(&path) {
