@@ -11,6 +11,35 @@ use super::lines::Line;
 use super::{Area, INK, Options, PlotError, SOFT, draw_error, font, number, tick};
 
 const LEGEND_ROW: i32 = 22;
+/// Begin of the title, in pixels from the left.
+const LEFT: i32 = 22;
+
+/// Draws the line on top of a picture, shortened to its width. It may be the name of a file,
+/// which may have any character in it, and an SVG may not.
+pub(crate) fn title(root: &Area<'_>, text: &str) -> Result<(), PlotError> {
+    let style = ("sans-serif", 19).into_font().style(FontStyle::Bold);
+    let style = style.color(&INK);
+    let width = |text: &str| {
+        root.estimate_text_size(text, &style)
+            .map(|(width, _)| width)
+    };
+    let room = root.dim_in_pixel().0.saturating_sub(2 * LEFT as u32);
+    let most = room as usize; // No character is narrower than a pixel.
+    let plain = |c: char| match c.is_control() || ('\u{fffe}'..='\u{ffff}').contains(&c) {
+        true => ' ',
+        false => c,
+    };
+    let mut line: String = text.chars().take(most).map(plain).collect();
+    let whole = text.chars().count() <= most && width(&line).map_err(draw_error)? <= room;
+    while !whole && width(&format!("{line}...")).map_err(draw_error)? > room && line.pop().is_some()
+    {
+    }
+    if !whole {
+        line += "...";
+    }
+    root.draw_text(&line, &style, (LEFT, 16))
+        .map_err(draw_error)
+}
 
 /// Draws title and legend and returns the height they take; spreads are over
 /// `around` seconds, the rates of opportunities over `window`.
@@ -21,12 +50,7 @@ pub(super) fn header(
     around: f64,
     window: Option<Duration>,
 ) -> Result<i32, PlotError> {
-    let bold = ("sans-serif", 19)
-        .into_font()
-        .style(FontStyle::Bold)
-        .color(&INK);
-    root.draw_text(&options.title, &bold, (22, 16))
-        .map_err(draw_error)?;
+    title(root, &options.title)?;
     let mut entries: Vec<(Option<&Line>, String)> = lines
         .iter()
         .map(|l| {

@@ -18,6 +18,7 @@ use thiserror::Error;
 use super::stats::{self, Segment, quantile};
 use super::{Capacity, LineError, Trace};
 use header::header;
+pub(crate) use header::title;
 pub(crate) use lines::COLOURS;
 use lines::{Line, MAX_POINTS, lines, spread_window};
 
@@ -336,6 +337,25 @@ mod tests {
         ] {
             assert!(s.contains(text), "no {text:?}");
         }
+    }
+
+    #[test]
+    fn a_title_is_one_line_that_fits_and_an_svg_can_have() {
+        let drawn = |title: &str| {
+            let title = title.to_owned();
+            let options = Options {
+                title,
+                ..Options::default()
+            };
+            let s = svg(&outage_trace(), &options).unwrap();
+            assert!(png(&s, 1.0).is_ok());
+            s
+        };
+        assert!(drawn("a\u{1b}[31m\nb\u{0}\u{ffff}.csv").contains("a [31m b  .csv"));
+        let long = drawn(&"wide ".repeat(20_000));
+        assert!(long.contains("wide ...") || long.contains("e..."), "cut");
+        assert!(!long.contains(&"wide ".repeat(40)));
+        assert!(drawn("As wide as it is").contains("As wide as it is"));
     }
 
     #[test]

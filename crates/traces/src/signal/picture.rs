@@ -3,13 +3,12 @@
 //! of capacity at every level of aggregation.
 
 use plotters::prelude::*;
-use plotters::style::FontStyle;
 
 use super::cells::{by_segment, levels, quantile};
 use super::paths::Paths;
 use crate::plot::{
     Area, Axes, COLOURS, INK, PlotError, SOFT, check_size, draw_error, font, number, panel,
-    register_fonts,
+    register_fonts, title,
 };
 
 /// Most points of a line over time; longer recordings are drawn as means.
@@ -53,9 +52,7 @@ pub fn svg(paths: &Paths, options: &PictureOptions) -> Result<String, PlotError>
         let size = (options.width, options.height);
         let root = SVGBackend::with_string(&mut out, size).into_drawing_area();
         root.fill(&WHITE).map_err(draw_error)?;
-        let bold = ("sans-serif", 19).into_font().style(FontStyle::Bold);
-        root.draw_text(&options.title, &bold.color(&INK), (22, 16))
-            .map_err(draw_error)?;
+        title(&root, &options.title)?;
         let (_, body) = root.split_vertically(44);
         let (left, right) = body.split_horizontally(options.width * 60 / 100);
         let half = (options.height - 44) / 2;
