@@ -16,10 +16,16 @@ pub struct CapacityArgs {
     #[arg(long, default_value = "carrier")]
     per: Per,
     /// Keep so many links at most: those that carry most
-    #[arg(long, value_name = "N", default_value_t = MAX_COLUMNS)]
+    #[arg(long, value_name = "N", default_value_t = MAX_COLUMNS, value_parser = most)]
     most: usize,
     #[command(flatten)]
     out: Destination,
+}
+
+/// Number of links that a trace can have.
+fn most(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| (1..=MAX_COLUMNS).contains(n));
+    number.ok_or_else(|| format!("expected a number, 1 to {MAX_COLUMNS}"))
 }
 
 pub(super) fn run(args: &CapacityArgs) -> Result<(), Failure> {

@@ -128,6 +128,16 @@ impl Table {
                 "--time and --format: a table with columns of its own has no other format".into(),
             ));
         }
+        for (columns, quantity, _) in &wanted {
+            let mut names: Vec<String> = columns.iter().map(|c| named(c, *quantity).1).collect();
+            names.sort();
+            if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
+                return Err(Failure::Usage(format!(
+                    "two columns for the link \"{}\": name one COLUMN=NAME",
+                    twice[0]
+                )));
+            }
+        }
         let bytes = read_bytes(&source.file)?;
         let wanted = wanted
             .into_iter()

@@ -259,9 +259,14 @@ fn write(source: &Path, path: &Path, content: &[u8], force: bool) -> Result<(), 
     }
     // Half a trace would read like a whole one: it appears when it is whole.
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    // Said of the folder: the temporary file has a name of its own.
+    if let Err(e) = folder.metadata() {
+        return Err(Failure::Write(format!("to {}", folder.display()), e));
+    }
     let mut file = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o666)) // less what the umask takes
-        .tempfile_in(folder.unwrap_or(Path::new(".")))
+        .tempfile_in(folder)
         .map_err(failed)?;
     file.write_all(content).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;

@@ -1,7 +1,7 @@
 //! `braid trace plan`.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use braid_core::units::{format_duration, parse_duration};
@@ -56,6 +56,15 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
         new_address: args.new_address,
     };
     handover.check().map_err(Failure::Usage)?;
+    let mut cases = args.case.iter().enumerate();
+    if let Some((_, case)) = cases.find(|(i, c)| args.case[..*i].contains(c)) {
+        return Err(Failure::Usage(format!("--case: {case} is there twice")));
+    }
+    if args.case.len() > 1 && args.out.as_deref() == Some(Path::new("-")) {
+        return Err(Failure::Usage(
+            "--out -: standard output takes one plan, not several: choose it with --case".into(),
+        ));
+    }
     let recording = signals.read()?;
     if let Some(folder) = args.out.as_ref().filter(|_| args.case.len() > 1) {
         let failed = |e| Failure::Write(folder.display().to_string(), e);

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use super::tests::{file, go, message, status};
+use clap::Parser;
+
+use super::tests::{Cli, file, go, message, status};
 
 const SIGNALS: &str = "time_s,operator,carrier,cell,rsrp_dbm,bandwidth_mhz\n\
     0,one,1800,a,-90,20\n0,two,800,x,-95,10\n\
@@ -241,4 +243,33 @@ fn bad_requests_say_what_was_expected() {
         status(&["capacity", &good, "--out", "/dev/full", "--force"]),
         1
     );
+}
+
+#[test]
+fn values_that_would_count_for_nothing_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = file(dir.path(), "s.csv", SIGNALS);
+    let refused = |args: &[&str], why: &str| {
+        let e = message(args);
+        assert!(e.contains(why), "{args:?}: {e}");
+        assert_eq!(status(args), 2);
+    };
+    let no_such = "no carrier \"9\" (--bandwidth): there are 1800, 800";
+    refused(&["cells", &source, "--bandwidth", "9=5"], no_such);
+    let unnamed = "expected the name of a carrier";
+    refused(&["cells", &source, "--bandwidth", "=5"], unnamed);
+    assert_eq!(status(&["cells", &source, "--bandwidth", "800=5"]), 0);
+    let twice = "--case: 2 is there twice";
+    refused(&["plan", &source, "--case", "2,sp,2"], twice);
+    let several = "standard output takes one plan";
+    refused(&["plan", &source, "--out", "-"], several);
+    let command = |args: &[&str]| Cli::try_parse_from([&["trace"], args].concat());
+    for (args, why) in [
+        (["cells", &source, "--start", "0.5 s"], "whole seconds"),
+        (["plan", &source, "--length", "1500 ms"], "whole seconds"),
+        (["capacity", &source, "--most", "0"], "1 to "),
+    ] {
+        let e = command(&args).unwrap_err().to_string();
+        assert!(e.contains(why), "{args:?}: {e}");
+    }
 }

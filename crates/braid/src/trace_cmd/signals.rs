@@ -9,7 +9,9 @@ use braid_core::units::parse_duration;
 use braid_traces::signal::capacity::ShannonFit;
 use braid_traces::signal::import::{self, SignalFormat};
 use braid_traces::signal::sinr::SinrModel;
-use braid_traces::signal::{BANDWIDTH_MHZ, CapacityModel, DEFAULT_BANDWIDTH_MHZ, Flaw, Paths};
+use braid_traces::signal::{
+    BANDWIDTH_MHZ, CapacityModel, DEFAULT_BANDWIDTH_MHZ, Flaw, Measurements, Paths,
+};
 use braid_traces::{Format, LineError, Trace};
 use clap::Args;
 
@@ -49,14 +51,23 @@ pub(super) struct Signals {
     #[arg(long)]
     measured_sinr: bool,
     /// Begin here (in the segment), in whole seconds
-    #[arg(long, value_name = "TIME", default_value = "0 s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "0 s", value_parser = whole_seconds)]
     start: Duration,
-    /// Take this much [default: all there is]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    /// Take this much, in whole seconds [default: all there is]
+    #[arg(long, value_name = "TIME", value_parser = whole_seconds)]
     length: Option<Duration>,
     /// Take only this segment of a drive, its parts joined
     #[arg(long, value_name = "NAME")]
     segment: Option<String>,
+}
+
+/// A time that falls between no two samples: those are a second apart.
+fn whole_seconds(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|e| e.to_string())?;
+    match time.subsec_nanos() {
+        0 => Ok(time),
+        _ => Err("expected whole seconds".to_owned()),
+    }
 }
 
 /// A recording as paths.
@@ -92,6 +103,7 @@ impl Signals {
         let mut recording = match signal {
             Some(format) => {
                 let m = import::read(&self.file, Some(format))?;
+                self.require_carriers(&m)?;
                 Recording {
                     paths: m.paths(&model),
                     flaws: m.flaws,
@@ -162,11 +174,31 @@ impl Signals {
                 Failure::Usage(format!("--bandwidth {b}: expected MHz, 0.1 to 400"))
             })?;
             match carrier {
+                Some("") => {
+                    return Err(Failure::Usage(format!(
+                        "--bandwidth {b}: expected the name of a carrier before the ="
+                    )));
+                }
                 Some(c) => model.bandwidths.push((c.to_owned(), mhz)),
                 None => model.default_bandwidth_mhz = mhz,
             }
         }
         Ok(model)
+    }
+
+    /// Refuses bandwidths of carriers that the recording does not have.
+    fn require_carriers(&self, m: &Measurements) -> Result<(), Failure> {
+        let named = self.bandwidth.iter().filter_map(|b| b.rsplit_once('='));
+        for (name, _) in named {
+            if !m.carriers.iter().any(|c| c.name == name) {
+                let there: Vec<&str> = m.carriers.iter().map(|c| &*c.name).collect();
+                return Err(self.whole(format!(
+                    "no carrier \"{name}\" (--bandwidth): there are {}",
+                    there.join(", ")
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// An error about this file.

@@ -5,8 +5,8 @@ use clap::Parser;
 
 use super::*;
 
-#[derive(Parser)]
-struct Cli {
+#[derive(Debug, Parser)]
+pub(super) struct Cli {
     #[command(subcommand)]
     command: TraceCommand,
 }
@@ -277,4 +277,39 @@ fn describes_and_draws() {
         status(&["plot", &source, "--width", "9999", "--out", &out("b.png")]),
         2
     );
+}
+
+#[test]
+fn a_link_has_one_column_of_a_kind() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = file(dir.path(), "a.txt", "t,a,b\n0,12,3\n1,1,3\n");
+    let out = dir.path().join("b.csv");
+    let import = [
+        "import",
+        &source,
+        "--time",
+        "t",
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    for twice in [
+        ["--rate", "a", "--rate", "a"],
+        ["--loss", "a=nr", "--loss", "b=nr"],
+    ] {
+        let args = [&import[..], &twice].concat();
+        assert!(message(&args).contains("two columns for the link"));
+        assert_eq!(status(&args), 2);
+        assert!(!out.exists());
+    }
+    let both = ["--rate", "a=nr", "--delay", "b=nr"];
+    assert_eq!(status(&[&import[..], &both].concat()), 0);
+    let folder = dir.path().join("none");
+    let e = message(&[
+        "import",
+        &source,
+        "--out",
+        folder.join("b.csv").to_str().unwrap(),
+    ]);
+    let said = format!("cannot write to {}: No such file", folder.display());
+    assert!(e.starts_with(&said), "{e}");
 }
