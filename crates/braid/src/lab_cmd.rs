@@ -58,10 +58,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Length of every case in seconds; the warm-up shrinks with it.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     duration: Option<Duration>,
     /// Multiply every rate.
-    #[arg(long, value_name = "X", value_parser = scale)]
+    #[arg(long, value_name = "X", value_parser = scale, allow_hyphen_values = true)]
     scale: Option<f64>,
     /// Folder for the files of the run (default: a new one in out/).
     #[arg(long, value_name = "DIR")]
@@ -69,9 +69,9 @@ pub(crate) struct RunArgs {
     /// Virtual clock: how many cases to run side by side (default: one for each core).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Virtual clock: memory of each guest, in MB.
-    #[arg(long, value_name = "MB", default_value_t = 768, value_parser = clap::value_parser!(u32).range(32..=65536))]
-    guest_memory: u32,
+    /// Virtual clock: memory of each guest, in MB (default: 768).
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(32..=65536))]
+    guest_memory: Option<u32>,
     /// Virtual clock: stop a guest whose time has stood still for so long.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, hide = true)]
     stall: Option<Duration>,
@@ -94,10 +94,27 @@ impl RunArgs {
         let default = GuestOptions::default();
         GuestOptions {
             jobs: self.jobs.map_or(default.jobs, usize::from),
-            memory_mib: self.guest_memory,
+            memory_mib: self.guest_memory.unwrap_or(default.memory_mib),
             stall: self.stall.unwrap_or(default.stall),
             wall_limit: self.wall_limit,
             virtual_limit: self.virtual_limit,
+        }
+    }
+
+    /// Refuses what is said of guests where there are none.
+    fn check_clock(&self) -> Result<(), LabError> {
+        let of_guests = [
+            ("jobs", self.jobs.is_some()),
+            ("guest-memory", self.guest_memory.is_some()),
+            ("stall", self.stall.is_some()),
+            ("wall-limit", self.wall_limit.is_some()),
+            ("virtual-limit", self.virtual_limit.is_some()),
+        ];
+        match of_guests.iter().find(|(_, given)| *given) {
+            Some((name, _)) if self.clock == Clock::Real => Err(LabError::BadInput(format!(
+                "--{name} counts on the virtual clock alone: add --clock virtual, or leave it out"
+            ))),
+            _ => Ok(()),
         }
     }
 }
@@ -215,6 +232,7 @@ fn lab_run(args: &RunArgs) -> Result<ExitCode> {
     if args.print {
         return print(&args.scenario);
     }
+    args.check_clock()?;
     let overrides = Overrides {
         duration: args.duration,
         scale: args.scale,

@@ -6,6 +6,7 @@ mod daemon_cmd;
 mod help;
 mod lab_cmd;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use braid_api::output;
@@ -49,8 +50,22 @@ enum Command {
 
 /// Reads the command line.
 fn cli() -> Cli {
-    let given = help::described(Cli::command(), "").get_matches();
-    Cli::from_arg_matches(&given).unwrap_or_else(|e| e.exit())
+    let given = help::described(Cli::command(), "").try_get_matches();
+    given
+        .and_then(|given| Cli::from_arg_matches(&given))
+        .unwrap_or_else(|e| end(&e))
+}
+
+/// Prints what clap has to say, help or what is wrong, and ends.
+fn end(said: &clap::Error) -> ! {
+    let written = said.print().and_then(|()| std::io::stdout().flush());
+    std::process::exit(match written {
+        Err(e) if !said.use_stderr() && e.kind() != std::io::ErrorKind::BrokenPipe => {
+            braid_api::note!("braid: write to standard output: {e}");
+            1
+        }
+        _ => said.exit_code(),
+    })
 }
 
 fn main() -> ExitCode {

@@ -90,7 +90,12 @@ fn usage_errors_end_with_2() {
         &["lab", "run", "static", "--only", "no such case"],
         &["lab", "run", "sttic"],
         &["lab", "run", "missing/file.toml"],
+        &["lab", "run", "static", "--jobs", "2"],
         &["lab", "report", "missing-folder"],
+        &["lab", "report", "probe.toml"],
+        &["set", "weights", "nr=1", "nr=2"],
+        &["set", "priority", "nr=1", "nr=2"],
+        &["set", "expect", "nr=1", "nr=2"],
         &["frobnicate"],
     ] {
         let out = braid(dir.path(), args);
@@ -157,7 +162,12 @@ fn streams_that_cannot_be_written_end_no_command() {
             .stdin(Stdio::null());
         braid
     };
-    for args in [&["lab", "list"][..], &["lab", "run", "--check", "static"]] {
+    for args in [
+        &["lab", "list"][..],
+        &["lab", "run", "--check", "static"],
+        &["--version"],
+        &["lab", "--help"],
+    ] {
         let out = command(args).stdout(full()).output().unwrap();
         let said = text(&out.stderr);
         assert_eq!(out.status.code(), Some(1), "{args:?}: {said}");
@@ -335,7 +345,12 @@ fn an_interrupted_run_ends_with_130_and_leaves_nothing() {
         return;
     }
     std::fs::write(dir.path().join("long.toml"), small("30 s", "", MPTCP)).unwrap();
-    for (signal, more) in [("INT", None), ("TERM", Some("--json")), ("HUP", None)] {
+    for (signal, more) in [
+        ("INT", None),
+        ("TERM", Some("--json")),
+        ("HUP", None),
+        ("QUIT", None),
+    ] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_braid"))
             .args(["lab", "run", "long.toml", "--out", signal])
             .args(more)
