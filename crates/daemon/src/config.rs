@@ -53,7 +53,7 @@ pub struct Config {
     pub scheduler: Option<SchedulerChange>,
     /// Policy of the weights, and its journal.
     pub control: file::Control,
-    /// Congestion control of connections that begin afterwards; the namespace's if absent.
+    /// Congestion control of connections that begin afterwards, if one is named.
     pub cc: Option<String>,
     /// Have weights by eBPF outlive a daemon that is killed.
     pub pin: bool,

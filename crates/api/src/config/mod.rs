@@ -41,7 +41,7 @@ pub use mpquic::{Forward, MPQUIC_CC, Mpquic};
 pub use probe::Probe;
 pub use registration::Registration;
 pub use routes::Routes;
-pub use scheduler::Scheduler;
+pub use scheduler::{MPTCP_CC, NAMESPACES_CC, Scheduler};
 
 use crate::diagnostic::Problem;
 use crate::{Engine, Role};

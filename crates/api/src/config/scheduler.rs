@@ -6,6 +6,12 @@ use serde::{Deserialize, Serialize};
 use crate::diagnostic::Problem;
 use crate::{Engine, SchedulerChange};
 
+/// Congestion control of Multipath TCP where none is named and Braid can bring it: that for links
+/// whose rate swings, as radio does.
+pub const MPTCP_CC: &str = "swing";
+/// Name for the congestion control that the namespace has itself.
+pub const NAMESPACES_CC: &str = "default";
+
 /// `[scheduler]`: the values of [`SchedulerChange`], and what is this end's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -28,7 +34,8 @@ pub struct Scheduler {
     /// Have weights by eBPF outlive a daemon that is killed; absent: yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pin: Option<bool>,
-    /// Congestion control of connections that begin afterwards; absent: the namespace's.
+    /// Congestion control of connections that begin afterwards; absent: [`MPTCP_CC`];
+    /// [`NAMESPACES_CC`]: the namespace's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cc: Option<String>,
 }

@@ -52,6 +52,8 @@ mod takeover;
 mod two_engines;
 mod unheard;
 mod units;
+#[cfg(feature = "bpf")]
+mod usual_cc;
 mod virtual_clock;
 mod weights;
 mod wrr;

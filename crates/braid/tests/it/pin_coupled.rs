@@ -108,7 +108,8 @@ fn what_is_not_wanted_any_more_or_not_as_it_was_left_is_taken_away() {
     let lia = "[scheduler]\ncc = \"lia\"";
     let link = || version(&place(&b.w.proxy, OWNER).unwrap()).join("link");
     for (spoil, then, says, prefix) in [
-        (false, "", "", "reno"),
+        (false, "[scheduler]\ncc = \"default\"", "", "reno"),
+        (false, "", "", "swing_"),
         (
             false,
             "[scheduler]\ncc = \"olia\"",
@@ -137,7 +138,9 @@ fn what_is_not_wanted_any_more_or_not_as_it_was_left_is_taken_away() {
         let now = b.default();
         assert!(now.starts_with(prefix) && now != old, "{then}: {now}");
         eventually("the old one is gone", || (!registered(&old)).then_some(()));
-        let ours = now.contains('_') && !then.contains("pin = false");
+        // What nobody asks for is not pinned.
+        let asked = then.contains("cc = ") && !then.contains("pin = false");
+        let ours = now.contains('_') && asked;
         assert_eq!(b.pinned(), ours, "{then}");
         b.ends(proxy, if now == "reno" { &old } else { &now });
     }

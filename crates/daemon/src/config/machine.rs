@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use braid_api::config::NAMESPACES_CC;
 use braid_api::diagnostic::Problem;
 use braid_api::{Engine, Role};
 use braid_mptcp::Error;
@@ -112,6 +113,7 @@ fn names(config: &Config, machine: &Machine, found: &mut Findings) {
         note("name", e);
     }
     if let Some(name) = config.cc.as_deref()
+        && name != NAMESPACES_CC
         && !Offer::congestion_controls(support, machine.ebpf).has(name)
         && let Err(e) = support.require_congestion_control(name)
     {

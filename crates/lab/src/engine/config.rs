@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use braid_api::config::{
-    Buffers, Config, Control, DeviceAccess, Estimator, Manager, Mesh, ProxyAccess, Scheduler,
-    Transfers,
+    Buffers, Config, Control, DeviceAccess, Estimator, Manager, Mesh, NAMESPACES_CC, ProxyAccess,
+    Scheduler, Transfers,
 };
 use braid_api::{Engine, Expected, Role, SchedulerChange};
 use indexmap::IndexMap as Map;
@@ -14,7 +14,7 @@ use ipnet::IpNet;
 
 use super::expected;
 use crate::run::journals;
-use crate::scenario::{Action, Case, Event, PathManager};
+use crate::scenario::{Action, Case, Event, PathManager, Traffic};
 use braid_netns::{Access, Device, Topology};
 
 /// Configurations of all daemons of a case.
@@ -39,21 +39,22 @@ impl<'a> Configs<'a> {
         let others = others(case, topology)?;
         let own = case.engine.get();
         let apart = !others.is_empty() && !own.in_kernel();
+        let at_proxy = match others.is_empty() || apart {
+            true => own.daemons(),
+            false => Engine::Mptcp,
+        };
         Ok(Self {
             proxy: Config {
-                engine: Some(match others.is_empty() || apart {
-                    true => own.daemons(),
-                    false => Engine::Mptcp,
-                }),
+                engine: Some(at_proxy),
                 access: accesses_at_proxy(case, device),
-                scheduler: Some(scheduler(case)),
+                scheduler: Some(scheduler(case, at_proxy)),
                 control: control(case, dir, Role::Proxy),
                 ..common(case, topology)
             },
             device: Config {
                 engine: Some(own.daemons()),
                 manager: manager(case),
-                scheduler: Some(scheduler(case)),
+                scheduler: Some(scheduler(case, own.daemons())),
                 control: control(case, dir, Role::Device),
                 access: accesses_at_device(case, device)?,
                 ..common(case, topology)
@@ -79,6 +80,7 @@ fn common<A>(case: &Case, topology: &Topology) -> Config<A> {
         // Pins no weights: what a run sets ends with it, however it ends.
         scheduler: Some(Scheduler {
             pin: Some(false),
+            cc: cc(case),
             ..Scheduler::default()
         }),
         ..Config::default()
@@ -87,7 +89,7 @@ fn common<A>(case: &Case, topology: &Topology) -> Config<A> {
 
 /// `[scheduler]` of the measured device and its proxy. Under a policy it stands in their files,
 /// for the policy to set weights from the first connection on; all else is a request.
-fn scheduler(case: &Case) -> Scheduler {
+fn scheduler(case: &Case, engine: Engine) -> Scheduler {
     let change = match case.policy.decides() {
         true => case.scheduler_change(),
         false => SchedulerChange::default(),
@@ -99,8 +101,15 @@ fn scheduler(case: &Case) -> Scheduler {
         opportunistic: change.opportunistic,
         penalise: change.penalise,
         pin: Some(false),
-        cc: None,
+        cc: cc(case).filter(|_| engine == Engine::Mptcp),
     }
+}
+
+/// Returns the congestion control that a daemon of Multipath TCP gives the namespace. The lab's
+/// own sockets ask for theirs; a user's program has what the daemon brings.
+fn cc(case: &Case) -> Option<String> {
+    let is_users = matches!(case.traffic, Traffic::Command(_));
+    (!is_users).then(|| NAMESPACES_CC.to_owned())
 }
 
 /// `[control]` of the measured device and its proxy.
@@ -269,7 +278,7 @@ traffic = "bulk"
         let s = Scenario::parse(text, Path::new("t.toml"), dir, &Overrides::default()).unwrap();
         let of = |case: &Case| Config::<ProxyAccess> {
             engine: Some(Engine::Mptcp),
-            scheduler: Some(scheduler(case)),
+            scheduler: Some(scheduler(case, Engine::Mptcp)),
             control: control(case, dir, Role::Proxy),
             ..Config::default()
         };
@@ -289,6 +298,9 @@ traffic = "bulk"
             SchedulerChange::default()
         );
         assert_eq!(one_path.control.journal, None);
+        let cc = |engine| scheduler(&s.cases[1], engine).cc;
+        assert_eq!(cc(Engine::Mptcp).as_deref(), Some("default"));
+        assert_eq!(cc(Engine::Mpquic), None);
         probed.check().unwrap();
         assert!(probed.control.probe.serve && !capacity.control.probe.serve);
         let device = control(&s.cases[2], dir, Role::Device).probe;

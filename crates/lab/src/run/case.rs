@@ -162,6 +162,9 @@ impl Stage<'_, '_> {
                 .notes
                 .push(format!("subflows have long queues: {why}"));
         }
+        if let Some(cc) = self.context.controls.usual_cc(case) {
+            result.cc = Some(cc.into());
+        }
         if self.context.controls.stands_in(case) {
             result.cc = Some("wrr".into());
             if let Some(cc) = &case.cc {

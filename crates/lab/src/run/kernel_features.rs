@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use braid_api::config::MPTCP_CC;
 #[cfg(feature = "bpf")]
 use braid_mptcp::bpf;
 use braid_mptcp::offer::ACTIVE_STANDBY;
@@ -102,7 +103,28 @@ impl Controls {
         if self.stands_in(case) || !case.engine.get().in_kernel() {
             return None;
         }
-        case.cc.as_deref().map(|cc| self.of_kernel(cc))
+        let cc = case.cc.as_deref().or_else(|| self.usual_cc(case));
+        cc.map(|cc| self.of_kernel(cc))
+    }
+
+    /// Sees to it that MPTCP has what the daemon brings where a case names no congestion control,
+    /// if this machine can have it.
+    pub(super) fn bring_usual_cc(&mut self, case: &Case) {
+        if self.wants_usual_cc(case) {
+            // Without it the kernel's own carries the case, which its row says.
+            let _ = self.require(MPTCP_CC);
+        }
+    }
+
+    /// Returns the congestion control of `case` where it names none; `None`: the kernel's.
+    pub(super) fn usual_cc(&self, case: &Case) -> Option<&'static str> {
+        let is_there = self.ours.contains_key(MPTCP_CC)
+            || self.support.require_congestion_control(MPTCP_CC).is_ok();
+        (self.wants_usual_cc(case) && is_there).then_some(MPTCP_CC)
+    }
+
+    fn wants_usual_cc(&self, case: &Case) -> bool {
+        case.cc.is_none() && case.engine.get().has_subflows() && !self.stands_in(case)
     }
 
     /// Returns the kernel's name for the congestion control that a scenario calls `name`.

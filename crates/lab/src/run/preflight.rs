@@ -33,6 +33,7 @@ pub(super) fn preflight(scenario: &Scenario) -> Result<Controls, LabError> {
         for cc in own.chain(others.filter_map(|b| b.cc.as_ref())) {
             controls.require(cc).map_err(missing)?;
         }
+        controls.bring_usual_cc(case);
     }
     Ok(controls)
 }

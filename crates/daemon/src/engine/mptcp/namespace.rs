@@ -21,6 +21,7 @@ use crate::ebpf::{self, Pins, Wrr};
 use crate::engine::Result;
 use crate::takeover::pins::{self, DEFAULT, Kept, Left, Note};
 use crate::takeover::sysctls::Before;
+pub(crate) use congestion::Wanted;
 use congestion_control::Congestion;
 
 /// Network namespace of one end, as Multipath TCP is set up in it. It is as before when this is
@@ -76,7 +77,8 @@ impl Namespace {
         namespace.announce(&config.announce)?;
         namespace.shorten(&config.buffers)?;
         namespace.widen(&config.buffers)?;
-        namespace.go_on(config.cc.is_some())?;
+        let congests = matches!(Wanted::of(config), Wanted::Asked(_));
+        namespace.go_on(congests)?;
         Ok(namespace)
     }
 
@@ -113,8 +115,8 @@ impl Namespace {
         std::mem::take(&mut self.goes_on).then(|| self.kept.clone())
     }
 
-    /// Once, however often it is met.
-    fn note(&mut self, what: String) {
+    /// Notes it once, however often it is met.
+    pub(crate) fn note(&mut self, what: String) {
         if !self.notes.contains(&what) {
             tracing::warn!("{what}");
             self.notes.push(what);

@@ -10,6 +10,7 @@ use ipnet::IpNet;
 
 use super::Mptcp;
 use super::manager::Manager;
+use super::namespace::Wanted;
 use crate::DaemonError;
 use crate::config::{Access, Config};
 use crate::ebpf::Wrr;
@@ -98,13 +99,26 @@ impl Mptcp {
     }
 
     async fn congest_as(&self, config: &Config) -> Result<()> {
-        let name = config.cc.as_deref();
-        let missing = lock(&self.namespace).missing_congestion(name);
+        let wanted = Wanted::of(config);
+        let done = self.congest(wanted).await;
+        match (wanted, done) {
+            // Nobody has asked for it.
+            (Wanted::Usual(name), Err(e)) => {
+                let mut namespace = lock(&self.namespace);
+                namespace.note(format!("connections do not get {name}: {e}"));
+                namespace.congest(Wanted::Namespaces, None)
+            }
+            (_, done) => done,
+        }
+    }
+
+    async fn congest(&self, wanted: Wanted<'_>) -> Result<()> {
+        let missing = lock(&self.namespace).missing_congestion(wanted);
         let loaded = match missing {
             Some(missing) => Some(missing.load().await?),
             None => None,
         };
-        lock(&self.namespace).congest(name, loaded)
+        lock(&self.namespace).congest(wanted, loaded)
     }
 
     /// Loads weighted round robin if `change`, or weights that count after it, take it and it is

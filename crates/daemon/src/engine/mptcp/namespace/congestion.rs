@@ -1,13 +1,49 @@
 //! The default congestion control of the namespace: weights where they are pacing rates,
 //! or what was asked for.
 
-use braid_mptcp::support;
+use braid_api::config::{MPTCP_CC, NAMESPACES_CC};
+use braid_mptcp::{offer, support};
 
 use super::congestion_control::{self, Congestion};
 use super::{Namespace, programs};
 use crate::DaemonError;
-use crate::ebpf::{NamespaceDefault, Pins, Wrr};
+use crate::config::Config;
+use crate::ebpf::{CongestionControl, NamespaceDefault, Pins, Wrr};
 use crate::takeover::pins::{self, DEFAULT};
+
+/// Congestion control of connections that begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted<'a> {
+    /// The configuration names it.
+    Asked(&'a str),
+    /// It names none.
+    Usual(&'static str),
+    /// That of the namespace.
+    Namespaces,
+}
+
+impl<'a> Wanted<'a> {
+    /// Returns what `config` wants, where this machine can have it.
+    pub(crate) fn of(config: &'a Config) -> Self {
+        match config.cc.as_deref() {
+            Some(NAMESPACES_CC) => Self::Namespaces,
+            Some(name) => Self::Asked(name),
+            // A kernel that has it itself would give it to plain TCP as well.
+            None if offer::ebpf() && CongestionControl::beside_kernels(MPTCP_CC).is_some() => {
+                Self::Usual(MPTCP_CC)
+            }
+            None => Self::Namespaces,
+        }
+    }
+
+    /// Returns its name; `None`: the namespace's.
+    pub(crate) fn name(self) -> Option<&'a str> {
+        match self {
+            Self::Asked(name) | Self::Usual(name) => Some(name),
+            Self::Namespaces => None,
+        }
+    }
+}
 
 impl Namespace {
     /// Makes weighted round robin by pacing rates the congestion control of new sockets: that
@@ -62,13 +98,14 @@ impl Namespace {
         }
     }
 
-    /// Sets the congestion control of connections that begin afterwards; `None`: the one that
-    /// the namespace had. `loaded` is it where it was missing.
+    /// Sets the congestion control of connections that begin afterwards. `loaded` is it where it
+    /// was missing.
     pub(crate) fn congest(
         &mut self,
-        name: Option<&str>,
+        wanted: Wanted<'_>,
         loaded: Option<NamespaceDefault>,
     ) -> Result<(), DaemonError> {
+        let name = wanted.name();
         // What a killed end left serves once, or goes.
         let left = self
             .left
@@ -81,6 +118,7 @@ impl Namespace {
             }
         }
         if self.cc.as_ref().map(|(asked, _)| asked.as_str()) == name {
+            self.tell_of_weights(wanted);
             return Ok(());
         }
         let new = match (name, left, loaded) {
@@ -96,17 +134,25 @@ impl Namespace {
         if let Some((_, before)) = &mut before {
             before.unpin();
         }
-        self.pin_ours();
-        match (&self.wrr, name) {
-            (None, _) => self.put_congestion()?,
-            (Some(_), Some(name)) => self.note(format!(
-                "on this kernel weights take the place of the congestion control {name}"
-            )),
-            (Some(_), None) => {}
+        // Nothing is left of what nobody has asked for.
+        if matches!(wanted, Wanted::Asked(_)) {
+            self.pin_ours();
+        }
+        self.tell_of_weights(wanted);
+        if self.wrr.is_none() {
+            self.put_congestion()?;
         }
         // Not before the namespace has another.
         drop(before);
         Ok(())
+    }
+
+    fn tell_of_weights(&mut self, wanted: Wanted<'_>) {
+        if let (Wanted::Asked(name), Some(_)) = (wanted, &self.wrr) {
+            self.note(format!(
+                "on this kernel weights take the place of the congestion control {name}"
+            ));
+        }
     }
 
     /// One of ours was taken away, and is not to stay the default.

@@ -5,8 +5,8 @@
 use braid_api::SchedulerChange;
 use braid_mptcp::weights;
 
-use super::Namespace;
 use super::schedule::Next;
+use super::{Namespace, Wanted};
 use crate::ebpf::{CongestionControl, NamespaceDefault, Wrr};
 use crate::engine::Result;
 use crate::takeover::pins;
@@ -65,8 +65,9 @@ impl Namespace {
     /// Returns the congestion control that [`Namespace::congest`] takes for `name`.
     pub(crate) fn missing_congestion(
         &self,
-        name: Option<&str>,
+        wanted: Wanted<'_>,
     ) -> Option<Missing<CongestionControl>> {
+        let name = wanted.name();
         let now = self.cc.as_ref().map(|(asked, _)| asked.as_str());
         // What a killed end has left may be it.
         let name = name.filter(|_| now != name && self.left.is_none())?;
