@@ -339,6 +339,11 @@ impl Host {
     /// connections that are over.
     fn exchange(&mut self, now: Instant) {
         for c in self.connections.values_mut() {
+            // Once it hears of this the endpoint gives the handle to the next connection, which
+            // would take the place of one that has not told all yet.
+            if c.is_drained() && !c.is_over(now) {
+                continue;
+            }
             while let Some(event) = c.poll_endpoint_events() {
                 // All that it answers are identifiers.
                 if let Some(event) = self.quic.handle_event(c.handle(), event) {

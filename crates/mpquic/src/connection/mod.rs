@@ -330,6 +330,11 @@ impl Connection {
         self.connected
     }
 
+    /// Whether it has ended, at both ends as far as this one knows.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.quic.is_drained()
+    }
+
     /// Whether it has ended and everything has been told.
     pub(crate) fn is_over(&mut self, now: Instant) -> bool {
         self.collect(now);

@@ -10,7 +10,7 @@ use super::draws::{Draws, asked_or};
 use super::service::Service;
 use super::shares::{options, radio};
 use super::world::{Freeze, Radio, World, at};
-use crate::Lane;
+use crate::{Event, Lane};
 
 /// Outages in `cargo test`.
 const SEEDS: u64 = 300;
@@ -206,6 +206,28 @@ fn outages(seeds: impl IntoIterator<Item = u64>) {
         failed.len(),
         failed.join("\n")
     );
+}
+
+/// The library's idle timer ends it at once when a device goes on that was stopped for long, and
+/// the next is dialled before anything of that was told.
+#[test]
+fn a_session_that_ends_as_the_next_is_dialled_is_told_to_have_ended() {
+    for lane in [Lane::Stream, Lane::Datagram] {
+        let options = options(lane, "minrtt", WrrMode::WorkConserving, "cubic");
+        let radios = [radio(20.0, 10.0, 60), radio(20.0, 10.0, 60)];
+        let mut w = World::kept(1, &radios, &options);
+        w.rest(at(2000));
+        let old = w.dial.connection().expect("a session");
+        let later = w.device_instant() + Duration::from_secs(45);
+        w.device.woke(later, Duration::ZERO);
+        w.dial.woke(later);
+        w.device.handle_timeout(later);
+        w.dial.tick(&mut w.device, later).unwrap();
+        assert_eq!(w.dial.connection(), None, "{lane:?}");
+        let told = std::iter::from_fn(|| w.device.poll(later));
+        let lost = |(h, e): &_| *h == old && matches!(e, Event::Lost(_));
+        assert_eq!(told.filter(lost).count(), 1, "{lane:?}");
+    }
 }
 
 #[test]
