@@ -299,7 +299,7 @@ fn a_file_that_has_changed_meanwhile_counts() {
     assert_eq!(s.notes, Vec::<String>::new());
     // No scheduler at all, and none wanted from before.
     assert_eq!(proxy.end(Signal::SIGKILL), None);
-    let mut proxy = b.start("[scheduler]\npin = false");
+    let mut proxy = b.start("[scheduler]\npin = false\ncc = \"default\"");
     assert_eq!((b.place(), b.default()), (None, b.before.clone()));
     let _: Weights = put(&proxy, "/v1/weights", r#"{"nr": 5, "wifi": 1}"#);
     let name = b.default();

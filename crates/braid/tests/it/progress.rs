@@ -152,15 +152,18 @@ fn a_subflow_that_a_nat_forgot_is_replaced() {
 fn what_is_idle_or_waits_keeps_its_subflows() {
     let Some(e) = begin() else { return };
     let (on, to) = family(true, 81);
+    // First: what nobody reads fills 64 MB, and the sender's own queue is first come, first served.
+    let busy = Bulk::start(&e.w, service(84), Way::Down);
+    runs_on(&e.device, &on);
+    busy.moves(&e.device, &["nr", "wifi"]);
     let idle = Bulk::start(&e.w, to, Way::Idle);
     // Nobody reads, at either end.
     let unread = [
         Bulk::start(&e.w, service(82), Way::DownUnread),
         Bulk::start(&e.w, service(83), Way::UpUnread),
     ];
-    let busy = Bulk::start(&e.w, service(84), Way::Down);
-    runs_on(&e.device, &on);
-    busy.moves(&e.device, &["nr", "wifi"]);
+    let joined = || ports(&e.device, on[1]).len() == 4;
+    eventually("all have joined", || joined().then_some(()));
     let all = || on.map(|a| ports(&e.device, a));
     let before = all();
     assert_eq!(before[1].len(), 4);
