@@ -14,11 +14,11 @@ use crate::takeover::pins::{self, DEFAULT};
 /// Congestion control of connections that begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted<'a> {
-    /// The configuration names it.
+    /// Named by the configuration.
     Asked(&'a str),
-    /// It names none.
+    /// Default of Braid: the configuration names none.
     Usual(&'static str),
-    /// That of the namespace.
+    /// Left to the namespace.
     Namespaces,
 }
 
