@@ -303,6 +303,7 @@ fn a_link_has_one_column_of_a_kind() {
     }
     let both = ["--rate", "a=nr", "--delay", "b=nr"];
     assert_eq!(status(&[&import[..], &both].concat()), 0);
+    let source = file(dir.path(), "c.csv", "0,12\n1,0\n");
     let folder = dir.path().join("none");
     let e = message(&[
         "import",
