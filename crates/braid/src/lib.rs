@@ -11,3 +11,4 @@ pub mod set_cmd;
 pub mod status;
 mod table;
 pub mod trace_cmd;
+mod twice;

@@ -4,6 +4,8 @@ use braid_api::Expected;
 use braid_core::{Rate, weight};
 use braid_netns::error::LabError;
 
+use crate::twice::twice;
+
 /// A name, which may have a = in it, and what stands behind the last.
 fn named(text: &str) -> Option<(&str, &str)> {
     text.rsplit_once('=').filter(|(name, _)| !name.is_empty())
@@ -75,12 +77,10 @@ pub(super) fn shown(expected: Expected) -> String {
 
 /// Refuses a name that is given two values.
 pub(super) fn once<T>(given: Vec<(String, T)>) -> Result<Vec<(String, T)>, LabError> {
-    let mut names: Vec<&str> = given.iter().map(|(name, _)| name.as_str()).collect();
-    names.sort_unstable();
-    match names.windows(2).find(|w| w[0] == w[1]) {
-        Some(twice) => Err(LabError::BadInput(format!(
-            "{} is named twice: give it one value",
-            twice[0]
+    let names: Vec<&str> = given.iter().map(|(name, _)| name.as_str()).collect();
+    match twice(&names) {
+        Some(name) => Err(LabError::BadInput(format!(
+            "{name} is named twice: give it one value"
         ))),
         None => Ok(given),
     }

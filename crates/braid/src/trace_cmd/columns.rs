@@ -4,6 +4,7 @@ use braid_traces::{Mapping, Moment, Quantity, Trace, read_bytes};
 use clap::{Args, ValueEnum};
 
 use super::{Failure, Source};
+use crate::twice::twice;
 
 /// Meaning of the columns of a table.
 #[derive(Debug, Args)]
@@ -129,12 +130,10 @@ impl Table {
             ));
         }
         for (columns, quantity, _) in &wanted {
-            let mut names: Vec<String> = columns.iter().map(|c| named(c, *quantity).1).collect();
-            names.sort();
-            if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
+            let names: Vec<String> = columns.iter().map(|c| named(c, *quantity).1).collect();
+            if let Some(name) = twice(&names) {
                 return Err(Failure::Usage(format!(
-                    "two columns for the link \"{}\": name one COLUMN=NAME",
-                    twice[0]
+                    "two columns for the link \"{name}\": name one COLUMN=NAME"
                 )));
             }
         }

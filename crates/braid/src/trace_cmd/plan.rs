@@ -12,6 +12,7 @@ use clap::Args;
 use super::signals::Signals;
 use super::{Failure, number, write};
 use crate::table::{Column, Output, draw};
+use crate::twice::twice;
 
 #[derive(Debug, Args)]
 pub struct PlanArgs {
@@ -56,8 +57,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
         new_address: args.new_address,
     };
     handover.check().map_err(Failure::Usage)?;
-    let mut cases = args.case.iter().enumerate();
-    if let Some((_, case)) = cases.find(|(i, c)| args.case[..*i].contains(c)) {
+    if let Some(case) = twice(&args.case) {
         return Err(Failure::Usage(format!("--case: {case} is there twice")));
     }
     if args.case.len() > 1 && args.out.as_deref() == Some(Path::new("-")) {
