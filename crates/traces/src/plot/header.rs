@@ -31,10 +31,10 @@ pub(crate) fn title(root: &Area<'_>, text: &str) -> Result<(), PlotError> {
     };
     let mut line: String = text.chars().take(most).map(plain).collect();
     let whole = text.chars().count() <= most && width(&line).map_err(draw_error)? <= room;
-    while !whole && width(&format!("{line}...")).map_err(draw_error)? > room && line.pop().is_some()
-    {
-    }
     if !whole {
+        while !line.is_empty() && width(&format!("{line}...")).map_err(draw_error)? > room {
+            line.pop();
+        }
         line += "...";
     }
     root.draw_text(&line, &style, (LEFT, 16))
