@@ -143,12 +143,12 @@ struct With {
 async fn status(
     Shared(state): Shared<Arc<Daemon>>,
     query: Result<Query<With>, QueryRejection>,
-) -> Response {
-    match query {
-        Ok(Query(With { connections: true })) => answer(state.status_with_connections().await),
-        Ok(Query(With { connections: false })) => answer(state.status().await),
-        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
-    }
+) -> Result<Response, Malformed> {
+    let Query(with) = query?;
+    Ok(match with.connections {
+        true => answer(state.status_with_connections().await),
+        false => answer(state.status().await),
+    })
 }
 
 #[derive(Deserialize)]
@@ -161,11 +161,9 @@ struct After {
 async fn events(
     Shared(state): Shared<Arc<Daemon>>,
     query: Result<Query<After>, QueryRejection>,
-) -> Response {
-    match query {
-        Ok(Query(After { after })) => Json(state.events(after)).into_response(),
-        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
-    }
+) -> Result<Response, Malformed> {
+    let Query(After { after }) = query?;
+    Ok(Json(state.events(after)).into_response())
 }
 
 /// Body of a request, JSON.
@@ -173,56 +171,79 @@ type Body<T> = Result<Json<T>, JsonRejection>;
 /// Name or number in the path of a request.
 type Named = Result<UrlPath<String>, PathRejection>;
 
-async fn change(Shared(s): Shared<Arc<Daemon>>, name: Named, body: Body<AccessChange>) -> Response {
-    match (name, body) {
-        (Ok(UrlPath(name)), Ok(Json(change))) => answer(s.change(&name, change).await),
-        (Err(e), _) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
-        (_, Err(e)) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+async fn change(
+    Shared(s): Shared<Arc<Daemon>>,
+    name: Named,
+    body: Body<AccessChange>,
+) -> Result<Response, Malformed> {
+    let (UrlPath(name), Json(change)) = (name?, body?);
+    Ok(answer(s.change(&name, change).await))
+}
+
+async fn schedule(
+    Shared(s): Shared<Arc<Daemon>>,
+    body: Body<SchedulerChange>,
+) -> Result<Response, Malformed> {
+    Ok(answer(s.set_scheduler(&body?.0).await))
+}
+
+async fn prioritise(
+    Shared(s): Shared<Arc<Daemon>>,
+    body: Body<Priorities>,
+) -> Result<Response, Malformed> {
+    Ok(answer(s.set_priorities(&body?.0).await))
+}
+
+async fn weigh(Shared(s): Shared<Arc<Daemon>>, body: Body<Weights>) -> Result<Response, Malformed> {
+    Ok(answer(s.set_weights(&body?.0).await))
+}
+
+async fn weigh_downlinks(
+    Shared(s): Shared<Arc<Daemon>>,
+    body: Body<Weights>,
+) -> Result<Response, Malformed> {
+    Ok(answer(s.set_down_weights(&body?.0).await))
+}
+
+async fn weigh_one(
+    Shared(s): Shared<Arc<Daemon>>,
+    token: Named,
+    body: Body<Weights>,
+) -> Result<Response, Malformed> {
+    let (UrlPath(token), Json(weights)) = (token?, body?);
+    Ok(answer(
+        s.set_connection_weights(&token, Some(&weights)).await,
+    ))
+}
+
+async fn reset_one(Shared(s): Shared<Arc<Daemon>>, token: Named) -> Result<Response, Malformed> {
+    Ok(answer(s.set_connection_weights(&token?.0, None).await))
+}
+
+/// Reason why a request cannot be read.
+struct Malformed(String);
+
+impl IntoResponse for Malformed {
+    fn into_response(self) -> Response {
+        refuse(StatusCode::BAD_REQUEST, self.0)
     }
 }
 
-async fn schedule(Shared(s): Shared<Arc<Daemon>>, body: Body<SchedulerChange>) -> Response {
-    match body {
-        Ok(Json(v)) => answer(s.set_scheduler(&v).await),
-        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+impl From<JsonRejection> for Malformed {
+    fn from(e: JsonRejection) -> Self {
+        Self(e.body_text())
     }
 }
 
-async fn prioritise(Shared(s): Shared<Arc<Daemon>>, body: Body<Priorities>) -> Response {
-    match body {
-        Ok(Json(v)) => answer(s.set_priorities(&v).await),
-        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+impl From<PathRejection> for Malformed {
+    fn from(e: PathRejection) -> Self {
+        Self(e.body_text())
     }
 }
 
-async fn weigh(Shared(s): Shared<Arc<Daemon>>, body: Body<Weights>) -> Response {
-    match body {
-        Ok(Json(v)) => answer(s.set_weights(&v).await),
-        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
-    }
-}
-
-async fn weigh_downlinks(Shared(s): Shared<Arc<Daemon>>, body: Body<Weights>) -> Response {
-    match body {
-        Ok(Json(v)) => answer(s.set_down_weights(&v).await),
-        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
-    }
-}
-
-async fn weigh_one(Shared(s): Shared<Arc<Daemon>>, token: Named, body: Body<Weights>) -> Response {
-    match (token, body) {
-        (Ok(UrlPath(token)), Ok(Json(v))) => {
-            answer(s.set_connection_weights(&token, Some(&v)).await)
-        }
-        (Err(e), _) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
-        (_, Err(e)) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
-    }
-}
-
-async fn reset_one(Shared(s): Shared<Arc<Daemon>>, token: Named) -> Response {
-    match token {
-        Ok(UrlPath(token)) => answer(s.set_connection_weights(&token, None).await),
-        Err(e) => refuse(StatusCode::BAD_REQUEST, e.body_text()),
+impl From<QueryRejection> for Malformed {
+    fn from(e: QueryRejection) -> Self {
+        Self(e.body_text())
     }
 }
 
