@@ -3,7 +3,6 @@
 
 use crate::support::pins;
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use crate::support::daemon::Daemon;
 use crate::support::pins::{BEFORE, place, registered, version};
@@ -38,19 +37,6 @@ impl Bench {
 
     fn pinned(&self) -> bool {
         place(&self.w.proxy, OWNER).is_some()
-    }
-
-    /// Congestion controls of the proxy's subflows to the device.
-    fn in_use(&self) -> Vec<String> {
-        let out = self.w.proxy.run(|| {
-            let mut ss = Command::new("ss");
-            ss.args(["-tinOH", "state", "established", "sport", "=", ":80"]);
-            ss.output().unwrap()
-        });
-        let text = String::from_utf8(out.stdout).unwrap();
-        let ours = |w: &&str| w.contains("lia_") || ["reno", "cubic"].contains(w);
-        let all = text.lines().filter_map(|l| l.split_whitespace().find(ours));
-        all.map(str::to_owned).collect()
     }
 
     fn ends(&self, mut proxy: Daemon, name: &str) {
@@ -89,7 +75,7 @@ fn subflows_that_join_after_a_kill_are_coupled_with_those_from_before() {
     b.w.set_link(2, true);
     runs_on(&device, &both);
     traffic.goes_on();
-    let in_use = b.in_use();
+    let in_use = pins::in_use(&b.w.proxy, 80);
     assert!(in_use.len() >= 2, "{in_use:?}");
     assert_eq!(
         in_use.into_iter().collect::<BTreeSet<_>>(),

@@ -1,8 +1,6 @@
 //! The congestion control of Multipath TCP where a configuration names none: the one for links
 //! whose rate swings, for as long as the daemon is there, and for Multipath TCP alone.
 
-use std::process::Command;
-
 use braid_api::{Connections, Status};
 use braid_netns::world::{World, device4, eventually, service};
 use nix::sys::signal::Signal;
@@ -16,22 +14,6 @@ fn proxy(w: &World, dir: &tempfile::TempDir, scheduler: &str) -> Daemon {
     let section = format!("[scheduler]\n{scheduler}\n[access.nr]");
     let config = PROXY.replacen("[access.nr]", &section, 1);
     Daemon::start(&w.proxy, dir.path(), "proxy", &config)
-}
-
-/// Congestion controls of established connections to the port `to` of the proxy, there.
-fn in_use(w: &World, to: u16) -> Vec<String> {
-    let port = format!(":{to}");
-    let out = w.proxy.run(|| {
-        let mut ss = Command::new("ss");
-        ss.args(["-tinOH", "state", "established", "sport", "=", &port]);
-        ss.output().unwrap()
-    });
-    let text = String::from_utf8(out.stdout).unwrap();
-    let known = |w: &&str| w.contains("swing_") || ["reno", "cubic"].contains(w);
-    let all = text
-        .lines()
-        .filter_map(|l| l.split_whitespace().find(known));
-    all.map(str::to_owned).collect()
 }
 
 #[test]
@@ -51,13 +33,13 @@ fn multipath_tcp_has_swing_and_plain_tcp_what_it_had() {
     let device = Daemon::start(&w.device, dir.path(), "up", DEVICE);
     let traffic = Traffic::start(&w, service(80));
     runs_on(&device, &[device4(1), device4(2)]);
-    let used = in_use(&w, 80);
+    let used = pins::in_use(&w.proxy, 80);
     assert!(
         used.len() >= 2 && used.iter().all(|u| *u == name),
         "{used:?}"
     );
     let (_server, _client) = plain(&w, 81);
-    assert_eq!(in_use(&w, 81), [BEFORE]);
+    assert_eq!(pins::in_use(&w.proxy, 81), [BEFORE]);
     let all: Connections = end.get("/v1/connections");
     assert!(!all.connections.is_empty());
 
@@ -93,6 +75,12 @@ fn the_namespaces_own_can_be_had() {
         eventually(prefix, || default().starts_with(prefix).then_some(()));
     };
     reload(&text.replace("cc = \"default\"", ""), "swing_");
+    // Named, it outlives a daemon that is killed; not named, nothing is left of it.
+    let pinned = || pins::place(&w.proxy, "proxycc").is_some();
+    for (cc, pins) in [("cc = \"swing\"", true), ("", false)] {
+        reload(&text.replace("cc = \"default\"", cc), "swing_");
+        eventually(cc, || (pinned() == pins).then_some(()));
+    }
     reload(&text, BEFORE);
     // Weights by eBPF take its place, and leave it behind.
     reload(&text.replace("cc = \"default\"", "name = \"wrr\""), "wrr_");

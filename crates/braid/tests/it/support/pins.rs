@@ -1,8 +1,10 @@
 //! Pins of daemons, and what the kernel has registered of them.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use braid_mptcp::bpf::{self, Pins};
+use braid_mptcp::offer::is_registered;
 use braid_mptcp::support;
 
 use braid_netns::world::{Ns, World};
@@ -43,4 +45,21 @@ pub(crate) fn version(place: &Path) -> PathBuf {
 pub(crate) fn registered(name: &str) -> bool {
     let all = support::sysctl("net.ipv4.tcp_available_congestion_control").unwrap();
     all.split_whitespace().any(|n| n == name)
+}
+
+/// Congestion controls of established connections from `port` in a namespace: Braid's, and those
+/// that are built in.
+pub(crate) fn in_use(ns: &Ns, port: u16) -> Vec<String> {
+    let port = format!(":{port}");
+    let out = ns.run(|| {
+        let mut ss = Command::new("ss");
+        ss.args(["-tinOH", "state", "established", "sport", "=", &port]);
+        ss.output().unwrap()
+    });
+    let text = String::from_utf8(out.stdout).unwrap();
+    let known = |w: &&str| is_registered(w) || ["reno", "cubic"].contains(w);
+    let all = text
+        .lines()
+        .filter_map(|l| l.split_whitespace().find(known));
+    all.map(str::to_owned).collect()
 }

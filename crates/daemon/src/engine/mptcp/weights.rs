@@ -94,31 +94,31 @@ impl Mptcp {
             false => self.schedule_as(config).await,
         };
         // Also where the machine lacks what the first takes.
-        let congested = self.congest_as(config).await;
+        let congested = self.set_configured_congestion_control(config).await;
         scheduled.and(congested)
     }
 
-    async fn congest_as(&self, config: &Config) -> Result<()> {
+    async fn set_configured_congestion_control(&self, config: &Config) -> Result<()> {
         let wanted = Wanted::of(config);
-        let done = self.congest(wanted).await;
+        let done = self.set_congestion_control(wanted).await;
         match (wanted, done) {
             // Nobody has asked for it.
             (Wanted::Usual(name), Err(e)) => {
                 let mut namespace = lock(&self.namespace);
                 namespace.note(format!("connections do not get {name}: {e}"));
-                namespace.congest(Wanted::Namespaces, None)
+                namespace.set_congestion_control(Wanted::Namespaces, None)
             }
             (_, done) => done,
         }
     }
 
-    async fn congest(&self, wanted: Wanted<'_>) -> Result<()> {
+    async fn set_congestion_control(&self, wanted: Wanted<'_>) -> Result<()> {
         let missing = lock(&self.namespace).missing_congestion(wanted);
         let loaded = match missing {
             Some(missing) => Some(missing.load().await?),
             None => None,
         };
-        lock(&self.namespace).congest(wanted, loaded)
+        lock(&self.namespace).set_congestion_control(wanted, loaded)
     }
 
     /// Loads weighted round robin if `change`, or weights that count after it, take it and it is

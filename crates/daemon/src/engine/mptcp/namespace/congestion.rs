@@ -79,11 +79,15 @@ impl Namespace {
         }
     }
 
-    /// Works without, too.
-    fn pin_ours(&mut self) {
-        let (Some((name, cc)), true) = (&mut self.cc, self.pin) else {
+    /// Pins it, to outlive this process, where it was asked for; nothing is left of what nobody has
+    /// asked for. Works without, too.
+    fn pin_asked(&mut self, wanted: Wanted<'_>) {
+        let Some((name, cc)) = &mut self.cc else {
             return;
         };
+        if !self.pin || !matches!(wanted, Wanted::Asked(_)) {
+            return cc.unpin();
+        }
         if let Err(e) = cc.pin(self.role) {
             let why = format!("the congestion control {name} ends with this process: {e}");
             self.note(why);
@@ -100,7 +104,7 @@ impl Namespace {
 
     /// Sets the congestion control of connections that begin afterwards. `loaded` is it where it
     /// was missing.
-    pub(crate) fn congest(
+    pub(crate) fn set_congestion_control(
         &mut self,
         wanted: Wanted<'_>,
         loaded: Option<NamespaceDefault>,
@@ -118,6 +122,7 @@ impl Namespace {
             }
         }
         if self.cc.as_ref().map(|(asked, _)| asked.as_str()) == name {
+            self.pin_asked(wanted);
             self.tell_of_weights(wanted);
             return Ok(());
         }
@@ -134,10 +139,7 @@ impl Namespace {
         if let Some((_, before)) = &mut before {
             before.unpin();
         }
-        // Nothing is left of what nobody has asked for.
-        if matches!(wanted, Wanted::Asked(_)) {
-            self.pin_ours();
-        }
+        self.pin_asked(wanted);
         self.tell_of_weights(wanted);
         if self.wrr.is_none() {
             self.put_congestion()?;

@@ -62,7 +62,7 @@ impl Namespace {
         }))
     }
 
-    /// Returns the congestion control that [`Namespace::congest`] takes for `name`.
+    /// Returns the congestion control that [`Namespace::set_congestion_control`] takes for `name`.
     pub(crate) fn missing_congestion(
         &self,
         wanted: Wanted<'_>,
