@@ -42,7 +42,6 @@ pub mod congestion;
 pub mod connection;
 pub mod dial;
 mod error;
-pub mod forward;
 pub mod host;
 pub mod lane;
 pub mod net;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_mpquic::forward::Forward;
+use braid_forward::Forward;
 use braid_mpquic::{Device, Error, Keeper, tls};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_api::registration;
-use braid_mpquic::forward::{Allowed, Other, serve};
+use braid_forward::{Allowed, Other, serve};
 use braid_mpquic::{Options, Proxy, tls};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -48,7 +48,7 @@ impl Refusal {
         }
     }
 
-    pub(super) fn of(e: &io::Error) -> Self {
+    pub(crate) fn of(e: &io::Error) -> Self {
         match e.kind() {
             io::ErrorKind::ConnectionRefused => Self::Refused,
             _ => Self::Unreachable,

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use braid_mpquic::{Session, Stream};
 use ipnet::IpNet;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -10,9 +11,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::tcp::Tcp;
-use super::wire::{self, Asked, Refusal};
-use crate::{Session, Stream};
+use crate::tcp::Tcp;
+use crate::wire::{self, Asked, Refusal};
 
 /// How long a device may take to say where to, and a connection to be made.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -72,7 +72,7 @@ async fn one(mut stream: Stream, allowed: Allowed, others: mpsc::Sender<Other>) 
     }
     match connected {
         // How a connection ends is told to its own two ends.
-        Ok(tcp) => drop(super::join(tcp, stream).await),
+        Ok(tcp) => drop(crate::join(tcp, stream).await),
         // Dropped at once, the stream would be reset, and the reason might not arrive.
         Err(_) => drop(timeout(PATIENCE, stream.shutdown()).await),
     }

@@ -3,13 +3,13 @@
 use std::io;
 use std::net::SocketAddr;
 
+use braid_mpquic::{Session, Stream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::tcp::Tcp;
-use super::wire;
-use crate::{Session, Stream};
+use crate::tcp::Tcp;
+use crate::wire;
 
 /// A port of the device whose connections go on at the proxy.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ async fn one(
         _ = tcp.failed() => return Ok(()),
     };
     // How a connection ends is told to its own two ends.
-    let _ = super::join(tcp, stream).await;
+    let _ = crate::join(tcp, stream).await;
     Ok(())
 }
 

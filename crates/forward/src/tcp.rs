@@ -13,12 +13,12 @@ use tokio::net::TcpStream;
 
 /// A TCP connection that is closed with a reset (SO_LINGER of 0 s), whoever closes it and
 /// why: this program, or the kernel when this program is killed. [`Tcp::finish`] changes that.
-pub(super) struct Tcp(TcpStream);
+pub(crate) struct Tcp(TcpStream);
 
 impl Tcp {
     /// # Errors
     /// The socket's.
-    pub(super) fn new(tcp: TcpStream) -> io::Result<Self> {
+    pub(crate) fn new(tcp: TcpStream) -> io::Result<Self> {
         SockRef::from(&tcp).set_linger(Some(Duration::ZERO))?;
         // What a program writes at once is sent at once.
         tcp.set_nodelay(true)?;
@@ -29,13 +29,13 @@ impl Tcp {
     ///
     /// # Errors
     /// The socket's.
-    pub(super) fn finish(self) -> io::Result<()> {
+    pub(crate) fn finish(self) -> io::Result<()> {
         SockRef::from(&self.0).set_linger(None)
     }
 
     /// Waits until the connection is reset or fails, also where nobody reads or writes.
     /// Returns the error.
-    pub(super) async fn failed(&self) -> io::Error {
+    pub(crate) async fn failed(&self) -> io::Error {
         loop {
             if let Err(e) = self.0.ready(Interest::ERROR).await {
                 return e;
@@ -54,13 +54,13 @@ impl Tcp {
     }
 
     /// The two directions, while [`Tcp::failed`] is waited for.
-    pub(super) fn directions(&self) -> Directions<'_> {
+    pub(crate) fn directions(&self) -> Directions<'_> {
         Directions(&self.0)
     }
 }
 
 /// Reads and writes a connection.
-pub(super) struct Directions<'a>(&'a TcpStream);
+pub(crate) struct Directions<'a>(&'a TcpStream);
 
 impl AsyncRead for Directions<'_> {
     fn poll_read(

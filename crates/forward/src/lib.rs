@@ -8,19 +8,19 @@
 //! end of that direction, while the other goes on; anything else (a reset, the loss of the
 //! session, the end of either daemon) as a reset of both.
 
-mod device;
-mod proxy;
+mod egress;
+mod port;
 mod tcp;
 pub mod wire;
 
-pub use device::Forward;
-pub use proxy::{Allowed, Other, serve};
+pub use egress::{Allowed, Other, serve};
+pub use port::Forward;
 
 use std::io;
 
 use tokio::io::copy_bidirectional_with_sizes;
 
-use crate::Stream;
+use braid_mpquic::Stream;
 use tcp::Tcp;
 
 /// Bytes that are moved at a time, at most.
