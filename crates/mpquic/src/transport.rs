@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noq_proto::{IdleTimeout, MtuDiscoveryConfig, QlogFileFactory, TransportConfig, VarInt};
+use noq_proto::{IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
 use crate::Lane;
 use crate::congestion::{Gates, Inner, Shared};
@@ -49,8 +49,8 @@ pub(crate) const PATIENCE: f32 = 3.0;
 /// The settings of one connection.
 pub(crate) fn config(lane: Lane, inner: Inner, shared: &Shared) -> Arc<TransportConfig> {
     let mut t = TransportConfig::default();
-    // Does nothing unless QLOGDIR names a folder.
-    t.qlog_factory(Arc::new(QlogFileFactory::from_env()));
+    #[cfg(feature = "qlog")]
+    t.qlog_factory(Arc::new(noq_proto::QlogFileFactory::from_env()));
     let mut mtu = MtuDiscoveryConfig::default();
     mtu.upper_bound(PAYLOAD)
         .minimum_change(MTU_STEP)
