@@ -29,6 +29,10 @@ use anyhow::{Context, Result};
 use braid_netns::error::exit_code;
 use clap::{Parser, Subcommand};
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures Braid against its bars.
 #[derive(Debug, Parser)]
 struct Args {
