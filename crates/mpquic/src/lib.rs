@@ -38,6 +38,7 @@
 
 pub mod access;
 pub mod admission;
+mod by_number;
 pub mod congestion;
 pub mod connection;
 pub mod dial;

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use crate::by_number::ByNumber;
 use crate::reordering::{GRANULARITY, Late, Reordering, Times};
 
 /// Probe timeouts that persistent congestion lasts (RFC 9002 7.6.1).
@@ -134,7 +135,7 @@ impl Usual {
 /// Packets under way on a path, and those taken for lost a short time ago.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
-    packets: BTreeMap<u64, Packet>,
+    packets: ByNumber<Packet>,
     lost: BTreeMap<u64, Packet>,
     /// Bytes of lost packets that the library has under way.
     written_off: u64,
@@ -171,7 +172,7 @@ impl Losses {
     }
 
     pub(super) fn sent(&mut self, number: u64, bytes: u16, now: Instant) {
-        let last = self.packets.last_key_value().map(|(n, _)| *n);
+        let last = self.packets.last_number();
         if last.max(self.largest).is_some_and(|l| l >= number) {
             // Those of the handshake have numbers of their own.
             *self = Self {
@@ -188,16 +189,18 @@ impl Losses {
             open: false,
             held: false,
         };
-        self.packets.insert(number, packet);
+        self.packets.push(number, packet);
     }
 
     /// Notes one packet of an acknowledgement.
     pub(super) fn acked(&mut self, number: u64, sent: Instant, rtt: Rtt, now: Instant) -> Known {
-        let of = |map: &BTreeMap<u64, Packet>| map.get(&number).is_some_and(|p| p.sent == sent);
-        let known = match (of(&self.packets), of(&self.lost)) {
-            (true, _) => Known::UnderWay,
-            (_, true) => Known::Lost,
-            _ => return Known::Nothing,
+        let is_it = |p: &Packet| p.sent == sent;
+        let known = if self.packets.get(number).is_some_and(is_it) {
+            Known::UnderWay
+        } else if self.lost.get(&number).is_some_and(is_it) {
+            Known::Lost
+        } else {
+            return Known::Nothing;
         };
         let times = self.times(rtt);
         let age = now.saturating_duration_since(sent);
@@ -216,7 +219,7 @@ impl Losses {
             self.open -= usize::from(p.open);
             self.spurious |= p.open && self.open == 0;
         }
-        let Some(p) = lost.or_else(|| self.packets.remove(&number)) else {
+        let Some(p) = lost.or_else(|| self.packets.remove(number)) else {
             return;
         };
         if let Some(behind) = self.largest.and_then(|l| l.checked_sub(number)) {
@@ -286,13 +289,13 @@ impl Losses {
         let limits = self.reordering.limits(self.times(rtt));
         let age = |p: &Packet| now.saturating_duration_since(p.sent);
         let before = self.packets.range(..largest);
-        let lost = before.filter(|(n, p)| limits.exceeded(largest - **n, age(p)));
-        let lost: Vec<(u64, Packet)> = lost.map(|(n, p)| (*n, *p)).collect();
+        let lost = before.filter(|(n, p)| limits.exceeded(largest - n, age(p)));
+        let lost: Vec<(u64, Packet)> = lost.map(|(n, p)| (n, *p)).collect();
         let sent = lost.last()?.1.sent;
         let persistent = self.is_persistent(&lost, rtt);
         let held = hold && !persistent;
         for (n, p) in &lost {
-            self.packets.remove(n);
+            self.packets.remove(*n);
             self.written_off += if p.given_up { 0 } else { u64::from(p.bytes) };
             let packet = Packet {
                 open: !held,
@@ -362,7 +365,7 @@ impl Losses {
             p.given_up = true;
             return Known::Lost;
         }
-        match self.packets.get_mut(&number) {
+        match self.packets.get_mut(number) {
             Some(p) => {
                 p.given_up = true;
                 Known::UnderWay
@@ -374,8 +377,9 @@ impl Losses {
     /// All that the library took for lost has arrived.
     pub(super) fn arrived(&mut self, rtt: Rtt, now: Instant) {
         let times = self.times(rtt);
-        let all = self.packets.iter().chain(&self.lost);
-        let given_up: Vec<u64> = all.filter(|(_, p)| p.given_up).map(|(n, _)| *n).collect();
+        let lost = self.lost.iter().map(|(n, p)| (*n, p));
+        let all = self.packets.iter().chain(lost);
+        let given_up: Vec<u64> = all.filter(|(_, p)| p.given_up).map(|(n, _)| n).collect();
         for number in given_up {
             self.came(number, times, now);
         }

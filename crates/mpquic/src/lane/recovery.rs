@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::mtu_discovery::MtuDiscovery;
 use super::piece::Piece;
 use super::wire::Ack;
+use crate::by_number::ByNumber;
 use crate::reordering::{GRANULARITY, Late, Limits, Reordering, Times};
 
 /// How long the peer may hold an acknowledgement back.
@@ -46,7 +47,7 @@ pub(super) struct Outcome {
 #[derive(Debug)]
 pub(super) struct Recovery {
     next: u64,
-    packets: BTreeMap<u64, Packet>,
+    packets: ByNumber<Packet>,
     /// Datagrams that were taken for lost, and may yet be acknowledged: without these, a
     /// round-trip time longer than it was thought to be would never be known.
     late: BTreeMap<u64, Packet>,
@@ -76,7 +77,7 @@ impl Default for Recovery {
     fn default() -> Self {
         Self {
             next: 0,
-            packets: BTreeMap::new(),
+            packets: ByNumber::default(),
             late: BTreeMap::new(),
             largest_acked: None,
             srtt: None,
@@ -103,14 +104,12 @@ impl Recovery {
 
     /// The next datagram, of `len` bytes, leaves with these. Returns what is given up for it.
     pub(super) fn send(&mut self, now: Instant, len: usize, pieces: Vec<Piece>) -> Vec<Piece> {
-        let at = now;
+        let full = self.packets.len() >= MAX_UNDER_WAY;
+        let oldest = full.then(|| self.packets.pop_first()).flatten();
         self.mtu.sent(self.next, len, now);
-        self.packets.insert(self.next, Packet { at, len, pieces });
+        let at = now;
+        self.packets.push(self.next, Packet { at, len, pieces });
         self.next += 1;
-        if self.packets.len() <= MAX_UNDER_WAY {
-            return Vec::new();
-        }
-        let oldest = self.packets.pop_first();
         self.remember(oldest.into_iter().collect())
     }
 
@@ -163,15 +162,13 @@ impl Recovery {
         let (times, before) = (self.times(), self.largest_acked);
         for (first, last) in &ack.ranges {
             let range = *first..=*last;
-            let known = self.packets.range(range.clone());
-            let known: Vec<u64> = known
-                .chain(self.late.range(range))
-                .map(|(n, _)| *n)
-                .collect();
+            let late = self.late.range(range.clone()).map(|(n, _)| *n);
+            let known = self.packets.range(range).map(|(n, _)| n);
+            let known: Vec<u64> = known.chain(late).collect();
             for n in known {
                 let spurious = self.late.remove(&n);
                 let late = spurious.is_some();
-                let Some(p) = spurious.or_else(|| self.packets.remove(&n)) else {
+                let Some(p) = spurious.or_else(|| self.packets.remove(n)) else {
                     continue;
                 };
                 self.reordering.arrived(now.saturating_duration_since(p.at));
@@ -249,12 +246,12 @@ impl Recovery {
             |n: u64, p: &Packet| limits.exceeded(largest - n, now.saturating_duration_since(p.at));
         let before = self.packets.range(..largest);
         let numbers: Vec<u64> = before
-            .filter(|(n, p)| lost(**n, p))
-            .map(|(n, _)| *n)
+            .filter(|(n, p)| lost(*n, p))
+            .map(|(n, _)| n)
             .collect();
         let found = numbers
             .into_iter()
-            .filter_map(|n| Some((n, self.packets.remove(&n)?)));
+            .filter_map(|n| Some((n, self.packets.remove(n)?)));
         let found: Vec<(u64, Packet)> = found.collect();
         found
             .iter()
@@ -293,7 +290,7 @@ impl Recovery {
 
     /// Since when what is under way has not been acknowledged in part.
     fn waits_since(&self) -> Option<Instant> {
-        let (_, oldest) = self.packets.first_key_value()?;
+        let (_, oldest) = self.packets.first()?;
         Some(oldest.at.max(self.acked_at.unwrap_or(oldest.at)))
     }
 
@@ -332,7 +329,7 @@ impl Recovery {
             self.gave_up_at = (!silent && waits).then_some(now);
             if !quiet {
                 let all = self.packets.iter();
-                all.for_each(|(n, p)| self.mtu.lost(*n, p.len, now));
+                all.for_each(|(n, p)| self.mtu.lost(n, p.len, now));
             }
             return self.give_up();
         }
@@ -348,15 +345,19 @@ impl Recovery {
     /// Bytes of memory that it holds, at most.
     #[cfg(test)]
     pub(super) fn cost(&self) -> usize {
-        let one = size_of::<Packet>() + 16;
-        let pieces = |p: &Packet| one + p.pieces.capacity() * size_of::<Piece>();
-        let all = self.packets.values().chain(self.late.values());
-        all.map(pieces).sum()
+        let pieces = |p: &Packet| p.pieces.capacity() * size_of::<Piece>();
+        let late = self.late.len() * (size_of::<Packet>() + 16);
+        let all = self
+            .packets
+            .iter()
+            .map(|(_, p)| p)
+            .chain(self.late.values());
+        self.packets.memory() + late + all.map(pieces).sum::<usize>()
     }
 
     /// The oldest under way, and since when.
     pub(super) fn oldest(&self) -> Option<(Instant, &[Piece])> {
-        let (_, p) = self.packets.first_key_value()?;
+        let (_, p) = self.packets.first()?;
         Some((p.at, &p.pieces))
     }
 }
