@@ -48,7 +48,7 @@ use receiver::LaneReceiver;
 pub(crate) use recovery_set::RecoverySet;
 use sender::LaneSender;
 pub(crate) use sender::Selection;
-use wire::{Ack, Frame, Number};
+use wire::{Ack, Frame, Frames, Number};
 
 /// Whether a datagram of the peer, if it can be read, is none that is acknowledged: as a
 /// rule, it acknowledges.
@@ -64,6 +64,11 @@ pub(crate) const PROTOCOL_ERROR: VarInt = VarInt::from_u32(0x10);
 /// 4.1).
 const PROBE_BACKLOG: u64 = 16 << 10;
 
+/// Maximum bytes of a datagram.
+const MAX_DATAGRAM: usize = 1500;
+/// Bytes of memory that datagrams share.
+const MEMORY: usize = 32 << 10;
+
 /// One end of the lane of one connection.
 #[derive(Debug)]
 pub struct Lane {
@@ -76,6 +81,8 @@ pub struct Lane {
     closed_paths: BTreeSet<PathId>,
     /// Bytes of the next packet that are left to QUIC.
     spare: usize,
+    /// Memory of the next datagrams.
+    memory: BytesMut,
     clock: Instant,
 }
 
@@ -89,6 +96,7 @@ impl Lane {
             expectations: Expectations::default(),
             closed_paths: BTreeSet::new(),
             spare: 0,
+            memory: BytesMut::new(),
             clock: now,
         }
     }
@@ -251,12 +259,16 @@ impl Lane {
             sequence: recovery.next(),
             sent: clock,
         };
-        let mut out = BytesMut::with_capacity(1500);
-        wire::begin(Some(number), &mut out);
-        frames.iter().for_each(|f| f.write(&mut out));
-        let given_up = recovery.send(now, out.len(), pieces);
+        if self.memory.capacity() < MAX_DATAGRAM {
+            self.memory.reserve(MEMORY);
+        }
+        let out = &mut self.memory;
+        wire::begin(Some(number), out);
+        frames.iter().for_each(|f| f.write(out));
+        let datagram = out.split().freeze();
+        let given_up = recovery.send(now, datagram.len(), pieces);
         self.sender.on_lost(given_up);
-        out.freeze()
+        datagram
     }
 
     /// Leaves so many bytes of the next packet to QUIC, which knows nothing of what a path
@@ -282,8 +294,16 @@ impl Lane {
         if frames.is_empty() {
             return Vec::new();
         }
-        let one = |p: &u32| (*p, self.datagram(*p, &frames, pieces.clone(), now));
-        paths.iter().map(one).collect()
+        let Some((last, others)) = paths.split_last() else {
+            return Vec::new();
+        };
+        let mut datagrams = Vec::with_capacity(paths.len());
+        for path in others {
+            let copy = self.datagram(*path, &frames, pieces.clone(), now);
+            datagrams.push((*path, copy));
+        }
+        datagrams.push((*last, self.datagram(*last, &frames, pieces, now)));
+        datagrams
     }
 
     /// Returns path, send time and pieces of a datagram to reinject: of the oldest under way on
@@ -304,7 +324,7 @@ impl Lane {
         let written = pieces
             .iter()
             .filter_map(|p| Some((self.sender.copy(p)?, *p)));
-        let (frames, pieces): (Vec<Frame>, Vec<Piece>) = written.unzip();
+        let (frames, pieces): (Frames, Vec<Piece>) = written.unzip();
         let fits = frames.iter().map(Frame::bytes).sum::<usize>() <= room;
         (fits && !frames.is_empty()).then(|| self.datagram(path, &frames, pieces, now))
     }

@@ -18,3 +18,23 @@ pub(crate) enum Piece {
     /// Control update.
     Update(Update),
 }
+
+impl Piece {
+    /// Returns whether it is the data of a stream from this offset on.
+    pub(super) fn begins_at(&self, stream: u64, at: u64) -> bool {
+        matches!(self, Self::Stream { channel, offset, .. } if (*channel, *offset) == (stream, at))
+    }
+
+    /// Returns the bytes of stream data in it.
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Stream { len, .. } => u64::from(*len),
+            Self::Update(_) => 0,
+        }
+    }
+
+    /// Returns whether it ends a stream.
+    pub(super) fn is_last(&self) -> bool {
+        matches!(self, Self::Stream { fin: true, .. })
+    }
+}

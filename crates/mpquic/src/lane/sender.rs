@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
+use std::ops::Range;
 
 use bytes::Bytes;
 
@@ -13,7 +14,7 @@ use super::flow_control::{ALL_WINDOW, WINDOW};
 use super::outgoing_messages::OutgoingMessages;
 use super::piece::{MIN_PIECE, Piece};
 use super::stream::Stream;
-use super::wire::{Frame, stream_header};
+use super::wire::{Frame, Frames, stream_header};
 
 /// Bytes of one stream that may wait for acknowledgement.
 const STREAM_BUFFER: u64 = 64 << 20;
@@ -87,10 +88,7 @@ impl LaneSender {
         if !s.is_open() || data.is_empty() {
             return 0;
         }
-        let n = data.len();
-        s.end += n as u64;
-        s.data.push_back(data);
-        n
+        s.push(data)
     }
 
     /// Returns the stream of a channel, which begins if it is new; none where it is over.
@@ -99,12 +97,8 @@ impl LaneSender {
             return None;
         }
         let span = self.span;
-        let new = || Stream {
-            max_data: window,
-            span,
-            ..Stream::default()
-        };
-        Some(self.streams.entry(channel).or_insert_with(new))
+        let entry = self.streams.entry(channel);
+        Some(entry.or_insert_with(|| Stream::new(window, span)))
     }
 
     /// No more data of the stream comes.
@@ -162,12 +156,8 @@ impl LaneSender {
 
     /// Fills a datagram of at most `room` bytes: frames, and what to send again should
     /// they be lost.
-    pub(super) fn fill(
-        &mut self,
-        mut room: usize,
-        selection: Selection,
-    ) -> (Vec<Frame>, Vec<Piece>) {
-        let (mut frames, mut pieces) = (Vec::new(), Vec::new());
+    pub(super) fn fill(&mut self, mut room: usize, selection: Selection) -> (Frames, Vec<Piece>) {
+        let (mut frames, mut pieces) = (Frames::new(), Vec::new());
         while let Some((frame, update, used)) = self.updates.next(room) {
             frames.push(frame);
             pieces.push(Piece::Update(update));
@@ -308,14 +298,23 @@ impl LaneSender {
 
     /// Notes that pieces have arrived.
     pub(super) fn on_acked(&mut self, pieces: &[Piece]) {
-        for piece in pieces {
-            match *piece {
+        let mut pieces = pieces.iter().copied().peekable();
+        while let Some(piece) = pieces.next() {
+            match piece {
                 Piece::Stream {
                     channel,
                     offset,
                     len,
-                    fin,
-                } => self.on_stream_acked(channel, offset, len, fin),
+                    mut fin,
+                } => {
+                    // What left in a row, as most does, is one range.
+                    let mut end = offset + u64::from(len);
+                    while let Some(next) = pieces.next_if(|p| p.begins_at(channel, end)) {
+                        end += next.len();
+                        fin |= next.is_last();
+                    }
+                    self.on_stream_acked(channel, offset..end, fin);
+                }
                 Piece::Update(update) => {
                     self.updates.acked(update);
                     if let Update::Reset(channel, ..) = update {
@@ -335,13 +334,13 @@ impl LaneSender {
         }
     }
 
-    fn on_stream_acked(&mut self, channel: u64, offset: u64, len: u32, fin: bool) {
+    fn on_stream_acked(&mut self, channel: u64, bytes: Range<u64>, fin: bool) {
         let known = self.streams.get_mut(&channel);
         let Some(s) = known.filter(|s| !s.reset) else {
             return;
         };
         let base = s.base;
-        s.ack(offset, len.into());
+        s.ack(bytes);
         s.fin_acked |= fin;
         self.acked += s.base - base;
         if s.fin_acked && s.base == s.end {

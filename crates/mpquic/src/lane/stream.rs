@@ -11,17 +11,27 @@
 //! ([`ClosedChannels`](super::closed_channels::ClosedChannels)).
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use rangemap::RangeSet;
 
 use super::piece::Piece;
 
+/// Data that was written at once.
+#[derive(Debug)]
+struct Part {
+    /// Its offset in the stream.
+    at: u64,
+    bytes: Bytes,
+}
+
 /// A stream that is being sent.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// Data that has not been acknowledged, from `base` on.
-    pub(super) data: VecDeque<Bytes>,
+    /// Data that has not been acknowledged, without a gap; the first may begin before `base`.
+    parts: VecDeque<Part>,
+    /// End of the data that is acknowledged without a gap.
     pub(super) base: u64,
     pub(super) end: u64,
     /// End of the data that has been sent once.
@@ -39,6 +49,15 @@ pub(super) struct Stream {
 }
 
 impl Stream {
+    /// Begins a stream of which the peer takes `max_data` bytes, and `span` are under way at most.
+    pub(super) fn new(max_data: u64, span: u64) -> Self {
+        Self {
+            max_data,
+            span,
+            ..Self::default()
+        }
+    }
+
     /// Whether more may be written.
     pub(super) fn is_open(&self) -> bool {
         !self.finished && !self.reset
@@ -47,7 +66,7 @@ impl Stream {
     /// Resets it, and returns its final size: what has been sent once (RFC 9000 4.5).
     pub(super) fn reset(&mut self) -> u64 {
         self.reset = true;
-        self.data.clear();
+        self.parts.clear();
         self.acked.clear();
         (self.base, self.end) = (self.next, self.next);
         self.next
@@ -63,17 +82,35 @@ impl Stream {
         self.finished && !self.reset && !self.fin_sent && self.next == self.end
     }
 
+    /// Adds data at the end. Returns its length.
+    pub(super) fn push(&mut self, bytes: Bytes) -> usize {
+        let n = bytes.len();
+        self.parts.push_back(Part {
+            at: self.end,
+            bytes,
+        });
+        self.end += n as u64;
+        n
+    }
+
+    /// Returns `len` bytes from `offset` on, which is not below `base`; not copied where they
+    /// were written at once.
     pub(super) fn copy(&self, offset: u64, len: usize) -> Bytes {
+        let behind = self.parts.partition_point(|p| p.at <= offset);
+        let mut parts = self.parts.range(behind.saturating_sub(1)..);
+        let Some(first) = parts.next() else {
+            return Bytes::new();
+        };
+        let skip = usize::try_from(offset - first.at).unwrap_or(usize::MAX);
+        let here = first.bytes.slice(skip.min(first.bytes.len())..);
+        if here.len() >= len {
+            return here.slice(..len);
+        }
         let mut out = BytesMut::with_capacity(len);
-        let mut skip = usize::try_from(offset - self.base).unwrap_or(usize::MAX);
-        for part in &self.data {
-            if skip >= part.len() {
-                skip -= part.len();
-                continue;
-            }
-            let n = (part.len() - skip).min(len - out.len());
-            out.extend_from_slice(&part[skip..skip + n]);
-            skip = 0;
+        out.extend_from_slice(&here);
+        for part in parts {
+            let n = part.bytes.len().min(len - out.len());
+            out.extend_from_slice(&part.bytes[..n]);
             if out.len() == len {
                 break;
             }
@@ -81,24 +118,29 @@ impl Stream {
         out.freeze()
     }
 
-    pub(super) fn ack(&mut self, offset: u64, len: u64) {
-        let begin = offset.max(self.base);
-        if begin < offset + len {
-            self.acked.insert(begin..offset + len);
-        }
-        let Some(first) = self.acked.first().filter(|r| r.start <= self.base).cloned() else {
+    /// Notes that bytes have arrived.
+    pub(super) fn ack(&mut self, bytes: Range<u64>) {
+        let bytes = bytes.start.max(self.base)..bytes.end;
+        if bytes.is_empty() {
             return;
+        }
+        if bytes.start > self.base {
+            self.acked.insert(bytes);
+            return;
+        }
+        // In order: only what had arrived beyond a gap is looked up.
+        self.base = match self.acked.get(&bytes.end) {
+            Some(beyond) => beyond.end,
+            None => bytes.end,
         };
-        let mut gone = usize::try_from(first.end - self.base).unwrap_or(usize::MAX);
-        self.base = first.end;
-        self.acked.remove(0..first.end);
-        while let Some(part) = self.data.front_mut() {
-            if part.len() > gone {
-                part.advance(gone);
+        if !self.acked.is_empty() {
+            self.acked.remove(0..self.base);
+        }
+        while let Some(part) = self.parts.front() {
+            if part.at + part.bytes.len() as u64 > self.base {
                 break;
             }
-            gone -= part.len();
-            self.data.pop_front();
+            self.parts.pop_front();
         }
     }
 

@@ -31,6 +31,7 @@ use std::time::Instant;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use noq_proto::coding::{Decodable, Encodable};
 use noq_proto::{PathId, VarInt};
+use smallvec::SmallVec;
 
 pub(super) use ack::{Ack, MAX_RANGES};
 
@@ -73,6 +74,9 @@ pub(super) struct Number {
     /// Microseconds of the sender's clock, modulo 2^32.
     pub(super) sent: u32,
 }
+
+/// Frames of one datagram, which seldom has more than two.
+pub(super) type Frames = SmallVec<[Frame; 2]>;
 
 /// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
