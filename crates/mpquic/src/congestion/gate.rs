@@ -132,16 +132,21 @@ impl Gate {
         any.downcast::<Self>().ok().map(|gate| gate.end.slot)
     }
 
-    /// Replaces the controller by a fresh one, where the path's radio has changed.
-    fn renew(&mut self, now: Instant) {
+    /// Replaces the controller by a fresh one, where the path's radio has changed. Returns what is
+    /// asked of the slot on this occasion.
+    fn renew<T>(&mut self, now: Instant, ask: impl FnOnce(&mut super::Slot) -> T) -> T {
         let slot = self.end.slot;
-        let due = |s: &mut super::Slot| std::mem::take(&mut s.restart_requested).then_some(s.mtu);
-        if let Some(mtu) = self.end.shared.with(slot, due) {
+        let (due, answer) = self.end.shared.with(slot, |s| {
+            let due = std::mem::take(&mut s.restart_requested).then_some(s.mtu);
+            (due, ask(s))
+        });
+        if let Some(mtu) = due {
             self.inner = self.gates.fresh(slot, now, mtu as u16);
             (self.retreat, self.before) = (None, None);
             self.losses.drop_held();
             self.renewed = Some(now);
         }
+        answer
     }
 
     /// Tells the controller of what is lost by now.
@@ -269,10 +274,8 @@ impl Controller for Gate {
     }
 
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, number: u64) {
-        self.renew(now);
         // A longer packet is the library's own probe of what fits.
-        let probes = |s: &mut super::Slot| (u64::from(bytes) > s.mtu, s.probing);
-        match self.end.shared.with(self.end.slot, probes) {
+        match self.renew(now, |s| (u64::from(bytes) > s.mtu, s.probing)) {
             (true, _) => {}
             (false, true) => {
                 self.probes.insert(number);
@@ -314,17 +317,15 @@ impl Controller for Gate {
         _app_limited: bool,
         rtt: &RttEstimator,
     ) {
-        self.renew(now);
-        let (deviation, slot) = (|s: &mut super::Slot| s.rttvar, self.end.slot);
         let times = Rtt {
             smoothed: rtt.get(),
             min_rtt: rtt.min(),
-            deviation: self.end.shared.with(slot, deviation),
+            deviation: self.renew(now, |s| s.rttvar),
         };
         self.rtt = Some(times);
         self.probes.remove(&number);
         let known = self.losses.acked(number, sent, times, now);
-        let idle = self.end.shared.with(slot, |s| {
+        let idle = self.end.shared.with(self.end.slot, |s| {
             let counts = match known {
                 Known::Lost => {
                     s.lost = s.lost.saturating_sub(1);

@@ -22,6 +22,13 @@ impl Assembly {
     /// Takes what is new of `data`, which begins at `offset`, from `from` on.
     pub(super) fn put(&mut self, from: u64, offset: u64, data: &Bytes) {
         let (begin, end) = (offset.max(from), offset + data.len() as u64);
+        let place = |x: u64| usize::try_from(x - offset).unwrap_or(usize::MAX);
+        let last = self.parts.last_key_value();
+        if begin < end && last.is_none_or(|(o, p)| o + p.len() as u64 <= begin) {
+            // Behind all others, as most is.
+            self.insert(begin, data.slice(place(begin)..));
+            return;
+        }
         let before = self.parts.range(..=begin).next_back();
         let mut at = before.map_or(begin, |(o, p)| begin.max(o + p.len() as u64));
         let mut gaps = Vec::new();
@@ -35,7 +42,6 @@ impl Assembly {
             gaps.push(at..end);
         }
         for gap in gaps {
-            let place = |x: u64| usize::try_from(x - offset).unwrap_or(usize::MAX);
             self.insert(gap.start, data.slice(place(gap.start)..place(gap.end)));
         }
     }

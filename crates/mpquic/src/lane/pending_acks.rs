@@ -1,5 +1,6 @@
 //! Pending acknowledgements of one path of the peer: datagrams that have arrived.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rangemap::RangeSet;
@@ -12,7 +13,10 @@ const REPORT_FOR: Duration = Duration::from_millis(100);
 /// Datagrams of one path that have arrived, and whether an acknowledgement is pending.
 #[derive(Debug, Default)]
 pub(super) struct PendingAcks {
+    /// Below `newest`, with a gap.
     received: RangeSet<u64>,
+    /// The range that grows with what comes in order.
+    newest: Range<u64>,
     /// Largest number, and when it came.
     largest: Option<(u64, Instant)>,
     /// Number from which on ranges are reported: the largest a while ago; and the largest at the
@@ -32,21 +36,41 @@ impl PendingAcks {
     /// Notes one; says whether it came in order, or none if it came before.
     pub(super) fn take(&mut self, sequence: u64, now: Instant) -> Option<bool> {
         self.ack_pending = true;
-        if self.received.contains(&sequence) {
+        if self.newest.contains(&sequence) || self.received.contains(&sequence) {
             return None;
         }
-        self.received.insert(sequence..sequence + 1);
+        self.insert(sequence);
         let next = self.largest.map_or(0, |(l, _)| l + 1);
         let known = self.largest.filter(|(l, _)| *l >= sequence);
         let (largest, at) = known.unwrap_or((sequence, now));
         self.largest = Some((largest, at));
         self.end_reports(largest, sequence, now);
         // What is older is acknowledged, or taken for lost, by now.
-        while self.received.len() > MAX_RANGES {
+        while self.received.len() >= MAX_RANGES {
             let first = self.received.first().cloned()?;
             self.received.remove(first);
         }
         Some(sequence == next)
+    }
+
+    fn insert(&mut self, sequence: u64) {
+        if sequence == self.newest.end {
+            self.newest.end += 1;
+            return;
+        }
+        if sequence > self.newest.end {
+            let before = std::mem::replace(&mut self.newest, sequence..sequence + 1);
+            if !before.is_empty() {
+                self.received.insert(before);
+            }
+            return;
+        }
+        self.received.insert(sequence..sequence + 1);
+        let last = self.received.last().cloned();
+        if let Some(last) = last.filter(|last| last.end == self.newest.start) {
+            self.newest.start = last.start;
+            self.received.remove(last);
+        }
     }
 
     /// Ends the report of old ranges: lost datagrams leave gaps for good, which need not be
@@ -66,10 +90,9 @@ impl PendingAcks {
         }
         let (_, at) = self.largest?;
         let delay = now.duration_since(at).as_micros();
-        let new = self.received.iter().filter(|r| r.end > self.reported_from);
-        let ranges = new.map(|r| (r.start, r.end - 1));
-        let mut ranges: Vec<(u64, u64)> = ranges.collect();
-        ranges.reverse();
+        let newest_first = [&self.newest].into_iter().chain(self.received.iter().rev());
+        let new = newest_first.take_while(|r| r.end > self.reported_from);
+        let ranges = new.map(|r| (r.start, r.end - 1)).collect();
         Some(Ack {
             path,
             received: micros(clock, at),
