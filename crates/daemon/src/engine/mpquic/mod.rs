@@ -301,6 +301,11 @@ impl Mpquic {
     }
 
     async fn begin(self: Arc<Self>) -> Result<Started> {
+        if std::env::var_os("QLOGDIR").is_some() && !cfg!(feature = "qlog") {
+            let what =
+                "QLOGDIR: this program was built without the feature `qlog`, and writes none";
+            self.note(what.to_owned());
+        }
         let work = match self.shared.role {
             Role::Device => device::start(&self).await,
             Role::Proxy => proxy::start(&self),
