@@ -1,6 +1,7 @@
-//! The proxy's part.
+//! The proxy's part: connections to where devices request them.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use braid_mpquic::{Session, Stream};
@@ -11,8 +12,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::dial;
+use crate::relay::relay;
 use crate::tcp::Tcp;
-use crate::wire::{self, Asked, Refusal};
+use crate::wire::{self, Refusal, Request, Target};
 
 /// How long a device may take to say where to, and a connection to be made.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,8 +25,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Allowed(pub Vec<IpNet>);
 
 impl Allowed {
-    fn includes(&self, to: SocketAddr) -> bool {
-        self.0.iter().any(|net| net.contains(&to.ip()))
+    fn includes(&self, ip: IpAddr) -> bool {
+        self.0.iter().any(|net| net.contains(&ip))
+    }
+
+    /// Leaves of the addresses of a destination those that are allowed.
+    fn only(&self, mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Refusal> {
+        addresses.retain(|to| self.includes(to.ip().to_canonical()));
+        match addresses.is_empty() {
+            true => Err(Refusal::Forbidden),
+            false => Ok(addresses),
+        }
     }
 }
 
@@ -38,42 +50,48 @@ pub struct Other {
 /// Serves the streams of a session until it ends; connections end with it. Streams that ask for
 /// something else go to `others`; one that finds it full is reset.
 pub async fn serve(session: Session, allowed: Allowed, others: mpsc::Sender<Other>) {
+    let allowed = Arc::new(allowed);
     let mut running = JoinSet::new();
     loop {
         tokio::select! {
             stream = session.accept() => {
                 let Ok(stream) = stream else { return };
-                running.spawn(one(stream, allowed.clone(), others.clone()));
+                running.spawn(one(stream, Arc::clone(&allowed), others.clone()));
             }
             Some(_) = running.join_next() => {}
         }
     }
 }
 
-async fn one(mut stream: Stream, allowed: Allowed, others: mpsc::Sender<Other>) {
-    let to = match timeout(PATIENCE, wire::asked(&mut stream)).await {
-        Ok(Ok(Asked::Connection(to))) => to,
-        Ok(Ok(Asked::Other(first))) => {
+async fn one(mut stream: Stream, allowed: Arc<Allowed>, others: mpsc::Sender<Other>) {
+    let to = match timeout(PATIENCE, wire::read_request(&mut stream)).await {
+        Ok(Ok(Request::Connection(to))) => to,
+        Ok(Ok(Request::Other(first))) => {
             let _ = others.try_send(Other { first, stream });
             return;
         }
         _ => return,
     };
-    let connected = match allowed.includes(to) {
-        true => match timeout(PATIENCE, TcpStream::connect(to)).await {
-            Ok(tcp) => tcp.and_then(Tcp::new).map_err(|e| Refusal::of(&e)),
-            Err(_) => Err(Refusal::Unreachable),
-        },
-        false => Err(Refusal::Forbidden),
+    let connected = match timeout(PATIENCE, connect(&to, &allowed)).await {
+        Ok(connected) => connected,
+        Err(_) => Err(Refusal::Unreachable),
     };
     let outcome = connected.as_ref().map(drop).map_err(|e| *e);
-    if wire::answer(&mut stream, outcome).await.is_err() {
+    if wire::reply(&mut stream, outcome).await.is_err() {
         return;
     }
     match connected {
         // How a connection ends is told to its own two ends.
-        Ok(tcp) => drop(crate::join(tcp, stream).await),
+        Ok(mut tcp) => drop(relay(&mut tcp, &mut stream).await),
         // Dropped at once, the stream would be reset, and the reason might not arrive.
         Err(_) => drop(timeout(PATIENCE, stream.shutdown()).await),
     }
+}
+
+async fn connect(to: &Target, allowed: &Allowed) -> Result<Tcp, Refusal> {
+    let resolved = dial::resolve(to).await;
+    let resolved = resolved.map_err(|e| Refusal::within(&e).unwrap_or(Refusal::Unknown))?;
+    let addresses = allowed.only(resolved)?;
+    let tcp: std::io::Result<TcpStream> = dial::connect(&addresses, None).await;
+    tcp.and_then(Tcp::new).map_err(|e| Refusal::of(&e))
 }

@@ -4,16 +4,21 @@
 use std::io;
 use std::net::Shutdown;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::carrier::Connection;
+
 /// A TCP connection that is closed with a reset (SO_LINGER of 0 s), whoever closes it and
-/// why: this program, or the kernel when this program is killed. [`Tcp::finish`] changes that.
-pub(crate) struct Tcp(TcpStream);
+/// why: this program, or the kernel when this program is killed. [`Connection::finish`] changes that.
+pub(crate) struct Tcp(Arc<TcpStream>);
 
 impl Tcp {
     /// # Errors
@@ -22,47 +27,43 @@ impl Tcp {
         SockRef::from(&tcp).set_linger(Some(Duration::ZERO))?;
         // What a program writes at once is sent at once.
         tcp.set_nodelay(true)?;
-        Ok(Self(tcp))
-    }
-
-    /// Both directions have ended well: it is closed without a reset.
-    ///
-    /// # Errors
-    /// The socket's.
-    pub(crate) fn finish(self) -> io::Result<()> {
-        SockRef::from(&self.0).set_linger(None)
-    }
-
-    /// Waits until the connection is reset or fails, also where nobody reads or writes.
-    /// Returns the error.
-    pub(crate) async fn failed(&self) -> io::Error {
-        loop {
-            if let Err(e) = self.0.ready(Interest::ERROR).await {
-                return e;
-            }
-            let error = self
-                .0
-                .try_io(Interest::ERROR, || match self.0.take_error()? {
-                    Some(e) => Ok(e),
-                    None => Err(io::ErrorKind::WouldBlock.into()),
-                });
-            match error {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                Ok(e) | Err(e) => return e,
-            }
-        }
-    }
-
-    /// The two directions, while [`Tcp::failed`] is waited for.
-    pub(crate) fn directions(&self) -> Directions<'_> {
-        Directions(&self.0)
+        Ok(Self(Arc::new(tcp)))
     }
 }
 
-/// Reads and writes a connection.
-pub(crate) struct Directions<'a>(&'a TcpStream);
+impl Connection for Tcp {
+    fn connected(&mut self) -> BoxFuture<'_, io::Result<()>> {
+        std::future::ready(Ok(())).boxed()
+    }
 
-impl AsyncRead for Directions<'_> {
+    fn failed(&self) -> BoxFuture<'static, io::Error> {
+        let tcp = Arc::clone(&self.0);
+        async move {
+            loop {
+                if let Err(e) = tcp.ready(Interest::ERROR).await {
+                    return e;
+                }
+                let error = tcp.try_io(Interest::ERROR, || match tcp.take_error()? {
+                    Some(e) => Ok(e),
+                    None => Err(io::ErrorKind::WouldBlock.into()),
+                });
+                match error {
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                    Ok(e) | Err(e) => return e,
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        SockRef::from(&*self.0).set_linger(None)
+    }
+
+    fn reset(&mut self) {}
+}
+
+impl AsyncRead for Tcp {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -82,7 +83,7 @@ impl AsyncRead for Directions<'_> {
     }
 }
 
-impl AsyncWrite for Directions<'_> {
+impl AsyncWrite for Tcp {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -102,6 +103,6 @@ impl AsyncWrite for Directions<'_> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(SockRef::from(self.0).shutdown(Shutdown::Write))
+        Poll::Ready(SockRef::from(&*self.0).shutdown(Shutdown::Write))
     }
 }

@@ -1,13 +1,17 @@
 //! TCP connections of programs over real sessions, between two network namespaces.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 
-use braid_forward::{Allowed, Forward, serve};
+use braid_forward::carrier::OverSession;
+use braid_forward::inbound::Port;
+use braid_forward::wire::{self, Request};
+use braid_forward::{Allowed, Carrier, serve};
 use braid_mpquic::tls::{self, Devices, Identity, Pin, Trust};
 use braid_mpquic::{Access, Device, Lane, Options, Proxy, Session};
 use braid_netns::world::{self, SERVICE, World};
-use tokio::io::AsyncReadExt;
-use tokio::sync::mpsc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot, watch};
 
 const PORT: u16 = 4433;
 
@@ -35,75 +39,126 @@ async fn connect(pin: Pin, options: &Options) -> Session {
     made.unwrap().1
 }
 
+/// Has a proxy do `there` with its session while the device does `here` with a carrier over it.
+fn between<T, H>(
+    w: &World,
+    options: &Options,
+    there: impl FnOnce(Session) -> T + Send + 'static,
+    here: impl FnOnce(Arc<dyn Carrier>) -> H + Send,
+) where
+    T: Future<Output = ()>,
+    H: Future<Output = ()>,
+{
+    let identity = Identity::generate("proxy.example").unwrap();
+    let pin = identity.pin();
+    let (ready, when) = std::sync::mpsc::channel();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let of_proxy = options.clone();
+    let proxy = w.proxy.spawn(move || {
+        runtime().block_on(async {
+            let alpn = tls::alpn(of_proxy.lane);
+            let tls = tls::server(&identity, &Devices::Anyone, alpn).unwrap();
+            let at = SocketAddr::from((SERVICE, PORT));
+            let proxy = Proxy::listen(&[at], tls, &of_proxy, vec![]).unwrap();
+            ready.send(()).unwrap();
+            let session = proxy.accept().await.unwrap();
+            tokio::select! {
+                () = there(session) => {}
+                _ = stopped => {}
+            }
+        });
+    });
+    when.recv().unwrap();
+    w.device.run(|| {
+        runtime().block_on(async {
+            let session = connect(pin, options).await;
+            let (_keep, sessions) = watch::channel(Some(session));
+            here(Arc::new(OverSession(sessions))).await;
+        });
+    });
+    let _ = stop.send(());
+    proxy.join().unwrap();
+}
+
+/// Serves what the network of the service allows.
+async fn serve_service(session: Session) {
+    let allowed = Allowed(vec!["10.77.0.0/24".parse().unwrap()]);
+    let (others, _) = mpsc::channel(1);
+    serve(session, allowed, others).await;
+}
+
+async fn blocking(f: impl FnOnce() + Send + 'static) {
+    tokio::task::spawn_blocking(f).await.unwrap();
+}
+
+fn fetch_some(mut tcp: TcpStream) {
+    world::fetch(&mut tcp, 5_000_000);
+    world::fetch(&mut tcp, 1);
+    world::ask(&mut tcp, 0);
+}
+
 #[test]
 fn programs_are_forwarded_where_that_is_allowed() {
     on_both_lanes(|options| {
         let Some(w) = World::new(2) else { return };
-        let identity = Identity::generate("proxy.example").unwrap();
-        let pin = identity.pin();
         let listener = w.proxy.run(|| TcpListener::bind((SERVICE, 5001)).unwrap());
         let server = w.serve(listener);
-        let (ready, when) = std::sync::mpsc::channel();
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let proxy_options = options.clone();
-        let proxy = w.proxy.spawn(move || {
-            runtime().block_on(async {
-                let tls = tls::server(&identity, &Devices::Anyone, tls::alpn(proxy_options.lane))
-                    .unwrap();
-                let at = SocketAddr::from((SERVICE, PORT));
-                let proxy = Proxy::listen(&[at], tls, &proxy_options, vec![]).unwrap();
-                ready.send(()).unwrap();
-                let session = proxy.accept().await.unwrap();
-                let allowed = Allowed(vec!["10.77.0.0/24".parse().unwrap()]);
-                let (others, _) = tokio::sync::mpsc::channel(1);
-                tokio::select! {
-                    () = serve(session, allowed, others) => {}
-                    _ = stopped => {}
-                }
-            });
-        });
-        when.recv().unwrap();
-        w.device.run(|| {
-            runtime().block_on(async {
-                let session = connect(pin, &options).await;
-                let (_keep, sessions) = tokio::sync::watch::channel(Some(session));
-                let to = |ip: [u8; 4], port| SocketAddr::from((ip, port));
-                let (tell, mut told) = mpsc::unbounded_channel();
-                let mut ports = Vec::new();
-                for to in [
-                    to([10, 77, 0, 1], 5001),
-                    to([10, 77, 0, 1], 5002),
-                    to([192, 0, 2, 1], 80),
-                ] {
-                    let f = Forward::listen("127.0.0.1:0".parse().unwrap(), to)
-                        .await
-                        .unwrap();
-                    ports.push(f.address().unwrap());
-                    let tell = tell.clone();
-                    let told = move |what| drop(tell.send(what));
-                    tokio::spawn(f.serve(sessions.clone(), told));
-                }
-                let good = ports[0];
-                tokio::task::spawn_blocking(move || {
-                    let mut tcp = std::net::TcpStream::connect(good).unwrap();
-                    world::fetch(&mut tcp, 5_000_000);
-                    world::fetch(&mut tcp, 1);
-                    world::ask(&mut tcp, 0);
-                })
-                .await
-                .unwrap();
-                for (port, why) in [(ports[1], "nobody listens"), (ports[2], "not allowed")] {
-                    let mut tcp = tokio::net::TcpStream::connect(port).await.unwrap();
-                    let mut rest = Vec::new();
-                    let _ = tcp.read_to_end(&mut rest).await;
-                    assert!(rest.is_empty());
-                    let told = told.recv().await.unwrap();
-                    assert!(told.contains(why), "{told}");
-                }
-            });
+        between(&w, &options, serve_service, |carrier| async move {
+            let to = |ip: [u8; 4], port| SocketAddr::from((ip, port));
+            let (tell, mut told) = mpsc::unbounded_channel();
+            let mut ports = Vec::new();
+            for to in [
+                to([10, 77, 0, 1], 5001),
+                to([10, 77, 0, 1], 5002),
+                to([192, 0, 2, 1], 80),
+            ] {
+                let port = Port::listen("127.0.0.1:0".parse().unwrap(), to);
+                let port = port.await.unwrap();
+                ports.push(port.address().unwrap());
+                let tell = tell.clone();
+                let told = move |what| drop(tell.send(what));
+                tokio::spawn(port.serve(Arc::clone(&carrier), told));
+            }
+            let good = ports[0];
+            blocking(move || fetch_some(TcpStream::connect(good).unwrap())).await;
+            for (port, why) in [(ports[1], "nobody listens"), (ports[2], "not allowed")] {
+                let mut tcp = tokio::net::TcpStream::connect(port).await.unwrap();
+                let mut rest = Vec::new();
+                let _ = tcp.read_to_end(&mut rest).await;
+                assert!(rest.is_empty());
+                let told = told.recv().await.unwrap();
+                assert!(told.contains(why), "{told}");
+            }
         });
         server.join().unwrap();
-        let _ = stop.send(());
-        proxy.join().unwrap();
+    });
+}
+
+#[test]
+fn what_a_program_writes_does_not_wait_for_the_reply() {
+    on_both_lanes(|options| {
+        let Some(w) = World::new(2) else { return };
+        let there = |session: Session| async move {
+            let mut stream = session.accept().await.unwrap();
+            let to = match wire::read_request(&mut stream).await.unwrap() {
+                Request::Connection(to) => to.to_string(),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(to, "192.0.2.1:80");
+            let mut got = [0; 5];
+            stream.read_exact(&mut got).await.unwrap();
+            assert_eq!(&got, b"hello");
+            wire::reply(&mut stream, Ok(())).await.unwrap();
+            stream.write_all(b"there").await.unwrap();
+            let _ = stream.shutdown().await;
+        };
+        between(&w, &options, there, |carrier| async move {
+            let to: SocketAddr = "192.0.2.1:80".parse().unwrap();
+            let mut far = carrier.connect(&to.into()).await.unwrap();
+            far.write_all(b"hello").await.unwrap();
+            let mut got = Vec::new();
+            far.read_to_end(&mut got).await.unwrap();
+            assert_eq!(got, b"there");
+        });
     });
 }

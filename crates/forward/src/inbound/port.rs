@@ -1,35 +1,36 @@
-//! The device's part.
+//! Inbound `port`: a port of the device whose connections all go to one destination.
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use braid_mpquic::{Session, Stream};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
 
+use super::{begin, refused, serve_each};
+use crate::carrier::Carrier;
+use crate::relay::relay;
 use crate::tcp::Tcp;
-use crate::wire;
+use crate::wire::Target;
 
-/// A port of the device whose connections go on at the proxy.
+/// Port of the device whose connections go to one destination.
 #[derive(Debug)]
-pub struct Forward {
+pub struct Port {
     listener: TcpListener,
-    to: SocketAddr,
+    to: Target,
 }
 
-impl Forward {
-    /// Listens at `at`, in the namespace of the calling thread. `to` is where the proxy
-    /// connects to.
+impl Port {
+    /// Listens at `at`, in the namespace of the calling thread.
     ///
     /// # Errors
     /// The socket's.
-    pub async fn listen(at: SocketAddr, to: SocketAddr) -> io::Result<Self> {
+    pub async fn listen(at: SocketAddr, to: impl Into<Target>) -> io::Result<Self> {
         let listener = TcpListener::bind(at).await?;
+        let to = to.into();
         Ok(Self { listener, to })
     }
 
-    /// Where it listens.
+    /// Returns where it listens.
     ///
     /// # Errors
     /// The socket's.
@@ -37,68 +38,32 @@ impl Forward {
         self.listener.local_addr()
     }
 
-    /// Serves programs for as long as it is polled, over whatever session there is when
-    /// they connect: without one, they wait. What goes wrong is told to `told`.
+    /// Serves programs for as long as it is polled. Destinations that cannot be connected are told
+    /// to `told`.
     pub async fn serve(
         self,
-        session: watch::Receiver<Option<Session>>,
+        carrier: Arc<dyn Carrier>,
         told: impl Fn(String) + Clone + Send + 'static,
     ) {
-        let mut running = JoinSet::new();
-        loop {
-            tokio::select! {
-                accepted = self.listener.accept() => match accepted {
-                    Ok((tcp, _)) => {
-                        let (to, session, told) = (self.to, session.clone(), told.clone());
-                        running.spawn(async move {
-                            if let Err(e) = one(tcp, to, session).await {
-                                told(format!("forward a connection to {to}: {e}"));
-                            }
-                        });
-                    }
-                    // Of the connection, or for want of descriptors, which come back.
-                    Err(_) => tokio::time::sleep(PAUSE).await,
-                },
-                Some(_) = running.join_next() => {}
+        let to = self.to;
+        serve_each(self.listener, |tcp| {
+            let (to, carrier, told) = (to.clone(), Arc::clone(&carrier), told.clone());
+            async move {
+                if let Err(e) = one(tcp, &to, &carrier).await
+                    && let Some(why) = refused(&to, &e)
+                {
+                    told(why);
+                }
             }
-        }
+        })
+        .await;
     }
 }
 
-/// After an error of accept(2).
-const PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
-
-async fn one(
-    tcp: TcpStream,
-    to: SocketAddr,
-    sessions: watch::Receiver<Option<Session>>,
-) -> io::Result<()> {
-    let tcp = Tcp::new(tcp)?;
-    let stream = tokio::select! {
-        stream = connected(to, sessions) => stream?,
-        // The program has gone before there was anything to carry.
-        _ = tcp.failed() => return Ok(()),
-    };
-    // How a connection ends is told to its own two ends.
-    let _ = crate::join(tcp, stream).await;
-    Ok(())
-}
-
-/// A stream that goes on at the proxy to `to`. What is given up before is reset: no byte of
-/// the program has left.
-async fn connected(
-    to: SocketAddr,
-    mut sessions: watch::Receiver<Option<Session>>,
-) -> io::Result<Stream> {
-    let there = sessions.wait_for(Option::is_some).await;
-    let session = there.ok().and_then(|s| s.clone());
-    let Some(session) = session else {
-        return Err(io::ErrorKind::NotConnected.into());
-    };
-    let mut stream = session.open().await?;
-    wire::ask(&mut stream, to).await?;
-    wire::answered(&mut stream)
-        .await?
-        .map_err(io::Error::other)?;
-    Ok(stream)
+async fn one(tcp: TcpStream, to: &Target, carrier: &Arc<dyn Carrier>) -> io::Result<()> {
+    let mut near = Tcp::new(tcp)?;
+    match begin(&near, to, carrier).await? {
+        Some(mut far) => relay(&mut near, &mut *far).await,
+        None => Ok(()),
+    }
 }

@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_forward::Forward;
+use braid_forward::carrier::OverSession;
+use braid_forward::inbound::Port;
 use braid_mpquic::{Device, Error, Keeper, tls};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -27,15 +28,13 @@ pub(super) async fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>>
     let trust = keys::trust(quic)?.ok_or_else(nobody)?;
     let tls = tls::client(&trust, Some(&identity), tls::alpn(quic.lane))
         .map_err(|e| DaemonError::Config(format!("[mpquic]: {e}")))?;
+    let told = |what| tracing::warn!("{what}");
+    let carrier = || Arc::new(OverSession(state.current.subscribe()));
     for f in &quic.forward {
-        let forward = Forward::listen(f.listen, f.to).await.map_err(|e| {
-            DaemonError::Failed(format!(
-                "listen at TCP {} to forward it ([mpquic] forward): {e}",
-                f.listen
-            ))
-        })?;
-        let told = |what| tracing::warn!("{what}");
-        tokio::spawn(forward.serve(state.current.subscribe(), told));
+        let port = Port::listen(f.listen, f.to).await;
+        let port =
+            port.map_err(|e| cannot_listen(f.listen, "to forward it ([mpquic] forward)", &e))?;
+        tokio::spawn(port.serve(carrier(), told));
     }
     for a in lock(&state.accesses).iter() {
         if let Some(interface) = &a.interface
@@ -50,6 +49,12 @@ pub(super) async fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>>
         }
     }
     Ok(keep(Arc::clone(state), tls).boxed())
+}
+
+fn cannot_listen(at: SocketAddr, why: &str, e: &std::io::Error) -> DaemonError {
+    DaemonError::Failed(format!(
+        "listen at TCP {at} {why}: {e} (ss -tlnp tells who listens there already)"
+    ))
 }
 
 /// Whether there is no such interface in this network namespace.

@@ -1,0 +1,47 @@
+//! Carriers: how a connection of a program gets from the device to its destination.
+//!
+//! A carrier is one file here, with a struct that implements [`Carrier`].
+
+mod direct;
+mod mpquic;
+
+use std::io;
+
+use futures_util::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::wire::Target;
+pub use direct::Direct;
+pub use mpquic::OverSession;
+
+/// Connection to a destination: bytes both ways, each of which ends by itself.
+///
+/// A connection that is dropped before [`Connection::finish`] is reset.
+pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Waits until the destination is connected. Bytes may be written before.
+    ///
+    /// # Errors
+    /// Why it is not; a [`Refusal`](crate::wire::Refusal) where the proxy said so.
+    fn connected(&mut self) -> BoxFuture<'_, io::Result<()>>;
+
+    /// Waits until the connection fails, also where nobody reads or writes. Returns the error.
+    fn failed(&self) -> BoxFuture<'static, io::Error>;
+
+    /// Notes that both directions have ended well: it is closed without a reset.
+    ///
+    /// # Errors
+    /// The socket's.
+    fn finish(&mut self) -> io::Result<()>;
+
+    /// Resets both directions.
+    fn reset(&mut self);
+}
+
+/// Way from the device to destinations.
+pub trait Carrier: Send + Sync {
+    /// Begins a connection, which may not be connected yet ([`Connection::connected`]).
+    ///
+    /// # Errors
+    /// It cannot begin.
+    fn connect(&self, to: &Target) -> BoxFuture<'static, io::Result<Box<dyn Connection>>>;
+}
