@@ -1,7 +1,7 @@
 //! Connections of unchanged programs: from an inbound at the device, by a carrier, to an egress.
 //!
 //! ```text
-//! program -> inbound {port} -> carrier {mpquic, direct} -> destination
+//! program -> inbound {port, socks} -> carrier {mpquic, direct} -> destination
 //!                                        |
 //!                                     session -> egress at the proxy -> destination
 //! ```

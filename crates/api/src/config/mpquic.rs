@@ -49,6 +49,9 @@ pub struct Mpquic {
     pub allow: Vec<IpNet>,
     /// Ports of the device that go on at the proxy.
     pub forward: Vec<Forward>,
+    /// Where the device serves SOCKS 5, TCP; absent: nowhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socks: Option<SocketAddr>,
 }
 
 /// `[[mpquic.forward]]`.
@@ -83,6 +86,7 @@ impl Default for Mpquic {
             anyone: false,
             allow: Vec::new(),
             forward: Vec::new(),
+            socks: None,
         }
     }
 }
@@ -111,6 +115,10 @@ impl Mpquic {
         if role == Role::Proxy && !self.forward.is_empty() {
             let what = "ports are forwarded from the device: set it there";
             return Err(at("forward", what));
+        }
+        if role == Role::Proxy && self.socks.is_some() {
+            let what = "programs connect to the device: set it there";
+            return Err(at("socks", what));
         }
         let alone = match (&self.certificate, &self.key) {
             (Some(_), None) => Some("certificate"),

@@ -350,6 +350,12 @@ fn what_multipath_quic_lacks_is_refused() {
         e.starts_with("f:5:1: ") && e.contains("from the device"),
         "{e}"
     );
+    let listens = "[mpquic]\nanyone = true\nsocks = \"[::1]:1\"";
+    let e = proxy(&format!("engine = \"mpquic\"\nproxy = \"::1\"\n{listens}")).unwrap_err();
+    assert!(
+        e.starts_with("f:5:1: ") && e.contains("connect to the device"),
+        "{e}"
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use crate::support::request;
 use braid_netns::world;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -217,6 +218,36 @@ fn a_connection_goes_over_all_accesses_and_is_steered() {
 }
 
 #[test]
+fn a_program_that_speaks_socks_goes_over_the_bond() {
+    let Some(w) = World::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (at_device, at_proxy) = configs(dir.path(), "");
+    let text = std::fs::read_to_string(&at_device).unwrap();
+    let socks = "socks = \"127.0.0.1:1080\"\nforward";
+    std::fs::write(&at_device, text.replacen("forward", socks, 1)).unwrap();
+    let proxy = End::start(&w.proxy, Role::Proxy, at_proxy).unwrap();
+    let device = End::start(&w.device, Role::Device, at_device).unwrap();
+    // Not to one that the configuration forwards to.
+    let listener = w.proxy.run(|| TcpListener::bind((SERVICE, 5009)).unwrap());
+    let server = w.serve(listener);
+    let mut tcp = w
+        .device
+        .run(|| TcpStream::connect("127.0.0.1:1080").unwrap());
+    let mut request = vec![5, 1, 0, 5, 1, 0, 1];
+    request.extend(SERVICE.octets());
+    request.extend(5009u16.to_be_bytes());
+    tcp.write_all(&request).unwrap();
+    let mut replies = [0; 2 + 10];
+    tcp.read_exact(&mut replies).unwrap();
+    assert_eq!(replies[..4], [5, 0, 5, 0]);
+    fetch(&mut tcp, 3_000_000);
+    world::ask(&mut tcp, 0);
+    server.join().unwrap();
+    device.stop();
+    proxy.stop();
+}
+
+#[test]
 fn what_cannot_be_is_said_at_once() {
     let Some(w) = World::new(1) else { return };
     let dir = tempfile::tempdir().unwrap();
@@ -239,6 +270,11 @@ fn what_cannot_be_is_said_at_once() {
             "forward",
             "cc = \"vegas\"\nforward",
             "unknown congestion control \"vegas\"",
+        ),
+        (
+            "forward",
+            "socks = \"127.0.0.1\"\nforward",
+            "invalid socket address",
         ),
         (
             "forward",

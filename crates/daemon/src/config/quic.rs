@@ -1,5 +1,6 @@
 //! `[mpquic]`: what Multipath QUIC needs beside the accesses.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use braid_api::config::{self, Forward};
@@ -38,6 +39,8 @@ pub struct Quic {
     pub trust: Who,
     /// Ports of the device that go on at the proxy.
     pub forward: Vec<Forward>,
+    /// Where the device serves SOCKS 5.
+    pub socks: Option<SocketAddr>,
     /// Where the proxy connects to.
     pub allow: Vec<IpNet>,
 }
@@ -119,6 +122,7 @@ pub(super) fn take_over(c: config::Mpquic, role: Role) -> Result<Quic, Problem> 
             (None, false) => Who::Pins(pins),
         },
         forward: c.forward,
+        socks: c.socks,
         allow: c.allow,
     })
 }

@@ -4,6 +4,7 @@
 //! [`Carrier`].
 
 mod port;
+mod socks;
 
 use std::io;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::carrier::{Carrier, Connection};
 use crate::tcp::Tcp;
 use crate::wire::{Refusal, Target};
 pub use port::Port;
+pub use socks::Socks;
 
 /// After an error of accept(2).
 const PAUSE: Duration = Duration::from_millis(100);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_forward::carrier::OverSession;
-use braid_forward::inbound::Port;
+use braid_forward::inbound::{Port, Socks};
 use braid_mpquic::{Device, Error, Keeper, tls};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -35,6 +35,17 @@ pub(super) async fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>>
         let port =
             port.map_err(|e| cannot_listen(f.listen, "to forward it ([mpquic] forward)", &e))?;
         tokio::spawn(port.serve(carrier(), told));
+    }
+    if let Some(at) = quic.socks {
+        let socks = Socks::listen(at).await;
+        let socks = socks.map_err(|e| cannot_listen(at, "for programs ([mpquic] socks)", &e))?;
+        if !at.ip().is_loopback() {
+            state.note(format!(
+                "whoever reaches {at} may connect by this device ([mpquic] socks): 127.0.0.1 is \
+                 reached by its own programs alone"
+            ));
+        }
+        tokio::spawn(socks.serve(carrier(), told));
     }
     for a in lock(&state.accesses).iter() {
         if let Some(interface) = &a.interface
