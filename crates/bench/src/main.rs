@@ -29,7 +29,7 @@ use anyhow::{Context, Result};
 use braid_netns::error::exit_code;
 use clap::{Parser, Subcommand};
 
-/// As in the program.
+/// Allocates as the program does.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -59,7 +59,7 @@ async fn one(to: SocketAddr, interface: Option<&str>) -> io::Result<TcpStream> {
 /// tried once those before it have failed, or 250 ms after.
 ///
 /// # Errors
-/// That of the last address that failed.
+/// The refusal of the last address that failed.
 pub(crate) async fn connect(
     addresses: &[SocketAddr],
     interface: Option<&str>,

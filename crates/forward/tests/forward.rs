@@ -41,7 +41,7 @@ async fn connect(pin: Pin, options: &Options) -> Session {
     made.unwrap().1
 }
 
-/// Has a proxy do `there` with its session while the device does `here` with a carrier over it.
+/// Runs `there` at a proxy with its session while `here` runs at the device with a carrier over it.
 fn between<T, H>(
     w: &World,
     options: &Options,

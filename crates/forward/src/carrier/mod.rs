@@ -42,6 +42,6 @@ pub trait Carrier: Send + Sync {
     /// Begins a connection, which may not be connected yet ([`Connection::connected`]).
     ///
     /// # Errors
-    /// It cannot begin.
+    /// The reason why it cannot begin.
     fn connect(&self, to: &Target) -> BoxFuture<'static, io::Result<Box<dyn Connection>>>;
 }
