@@ -115,7 +115,34 @@ impl PendingAcks {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// In whatever order they come, each is taken once, and reported are the ranges of all.
+        #[test]
+        fn all_that_came_is_reported_once(numbers in prop::collection::vec(0u64..60, 1..120)) {
+            let (mut acks, now) = (PendingAcks::default(), Instant::now());
+            let mut came = BTreeSet::new();
+            for n in numbers {
+                let in_order = came.last().map_or(n == 0, |last| n == last + 1);
+                let new = came.insert(n);
+                prop_assert_eq!(acks.take(n, now), new.then_some(in_order));
+                let mut ranges: Vec<(u64, u64)> = Vec::new();
+                for n in came.iter().rev() {
+                    match ranges.last_mut() {
+                        Some((first, _)) if *first == n + 1 => *first = *n,
+                        _ => ranges.push((*n, *n)),
+                    }
+                }
+                ranges.truncate(MAX_RANGES);
+                prop_assert_eq!(acks.ack(0, now, now).unwrap().ranges, ranges);
+            }
+        }
+    }
 
     #[test]
     fn gaps_are_reported_for_a_while() {

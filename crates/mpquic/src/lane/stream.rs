@@ -161,3 +161,48 @@ impl Stream {
         lacks || (fin && !self.fin_acked)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// However it is written, cut and acknowledged, what is copied is what was written.
+        #[test]
+        fn copies_are_what_was_written(
+            parts in prop::collection::vec(1usize..40, 1..20),
+            steps in prop::collection::vec((0u64..400, 1usize..60, any::<bool>()), 0..80),
+        ) {
+            let (mut stream, mut all) = (Stream::new(u64::MAX, u64::MAX), Vec::<u8>::new());
+            for n in parts {
+                let bytes: Vec<u8> = (all.len()..all.len() + n).map(|b| b as u8).collect();
+                all.extend(&bytes);
+                prop_assert_eq!(stream.push(bytes.into()), n);
+            }
+            let mut acked = vec![false; all.len()];
+            for (at, len, acks) in steps {
+                let begin = at.min(all.len() as u64 - 1);
+                let end = (begin + len as u64).min(all.len() as u64);
+                if acks {
+                    stream.ack(begin..end);
+                    acked[begin as usize..end as usize].fill(true);
+                    let base = acked.iter().take_while(|a| **a).count();
+                    prop_assert_eq!(stream.base, base as u64);
+                } else if begin >= stream.base {
+                    let copied = stream.copy(begin, (end - begin) as usize);
+                    prop_assert_eq!(&copied[..], &all[begin as usize..end as usize]);
+                }
+                let piece = Piece::Stream {
+                    channel: 0,
+                    offset: begin,
+                    len: (end - begin) as u32,
+                    fin: false,
+                };
+                let lacks = acked[begin as usize..end as usize].iter().any(|a| !a);
+                prop_assert_eq!(stream.needs(&piece), lacks);
+            }
+        }
+    }
+}
