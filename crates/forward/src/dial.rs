@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio::net::{TcpStream, lookup_host};
 
 use crate::wire::{Refusal, Target};
 
@@ -19,7 +19,7 @@ const MAX_ADDRESSES: usize = 8;
 ///
 /// # Errors
 /// [`Refusal::Unknown`] for a name that has none.
-pub(crate) async fn resolve(to: &Target) -> io::Result<Vec<SocketAddr>> {
+pub(crate) async fn resolve(to: &Target) -> Result<Vec<SocketAddr>, Refusal> {
     let (name, port) = match to {
         Target::Address(to) => return Ok(vec![*to]),
         Target::Name(name, port) => (name.as_str(), *port),
@@ -30,7 +30,7 @@ pub(crate) async fn resolve(to: &Target) -> io::Result<Vec<SocketAddr>> {
     let (v6, v4): (Vec<_>, Vec<_>) = found.partition(SocketAddr::is_ipv6);
     let addresses = in_turn(v6, v4);
     match addresses.is_empty() {
-        true => Err(Refusal::Unknown.into()),
+        true => Err(Refusal::Unknown),
         false => Ok(addresses),
     }
 }
@@ -44,33 +44,19 @@ fn in_turn(v6: Vec<SocketAddr>, v4: Vec<SocketAddr>) -> Vec<SocketAddr> {
     pairs.flatten().flatten().take(MAX_ADDRESSES).collect()
 }
 
-async fn one(to: SocketAddr, interface: Option<&str>) -> io::Result<TcpStream> {
-    let socket = match to {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    if let Some(interface) = interface {
-        socket.bind_device(Some(interface.as_bytes()))?;
-    }
-    socket.connect(to).await
-}
-
-/// Connects to the first of these addresses that answers, by `interface` if one is given: each is
-/// tried once those before it have failed, or 250 ms after.
+/// Connects to the first of these addresses that answers: each is tried once those before it have
+/// failed, or 250 ms after.
 ///
 /// # Errors
 /// The refusal of the last address that failed.
-pub(crate) async fn connect(
-    addresses: &[SocketAddr],
-    interface: Option<&str>,
-) -> io::Result<TcpStream> {
+pub(crate) async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     let mut waiting = addresses.iter();
     let mut attempts = FuturesUnordered::new();
     let mut error = io::Error::from(io::ErrorKind::AddrNotAvailable);
     loop {
         let next = waiting.next();
         if let Some(to) = next {
-            attempts.push(one(*to, interface));
+            attempts.push(TcpStream::connect(*to));
         } else if attempts.is_empty() {
             return Err(error);
         }
@@ -117,11 +103,11 @@ mod tests {
             let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let (there_at, gone_at) = (there.local_addr().unwrap(), gone.local_addr().unwrap());
             drop(gone);
-            let tcp = connect(&[gone_at, there_at], None).await.unwrap();
+            let tcp = connect(&[gone_at, there_at]).await.unwrap();
             assert_eq!(tcp.peer_addr().unwrap(), there_at);
-            let e = connect(&[gone_at], None).await.unwrap_err();
+            let e = connect(&[gone_at]).await.unwrap_err();
             assert_eq!(e.kind(), io::ErrorKind::ConnectionRefused);
-            assert!(connect(&[], None).await.is_err());
+            assert!(connect(&[]).await.is_err());
         });
     }
 }

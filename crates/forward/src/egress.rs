@@ -7,7 +7,6 @@ use std::time::Duration;
 use braid_mpquic::{Session, Stream};
 use ipnet::IpNet;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -89,9 +88,7 @@ async fn one(mut stream: Stream, allowed: Arc<Allowed>, others: mpsc::Sender<Oth
 }
 
 async fn connect(to: &Target, allowed: &Allowed) -> Result<Tcp, Refusal> {
-    let resolved = dial::resolve(to).await;
-    let resolved = resolved.map_err(|e| Refusal::within(&e).unwrap_or(Refusal::Unknown))?;
-    let addresses = allowed.only(resolved)?;
-    let tcp: std::io::Result<TcpStream> = dial::connect(&addresses, None).await;
+    let addresses = allowed.only(dial::resolve(to).await?)?;
+    let tcp = dial::connect(&addresses).await;
     tcp.and_then(Tcp::new).map_err(|e| Refusal::of(&e))
 }

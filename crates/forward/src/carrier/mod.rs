@@ -2,7 +2,6 @@
 //!
 //! A carrier is one file here, with a struct that implements [`Carrier`].
 
-mod direct;
 mod mpquic;
 
 use std::io;
@@ -11,7 +10,6 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::wire::Target;
-pub use direct::Direct;
 pub use mpquic::OverSession;
 
 /// Connection to a destination: bytes both ways, each of which ends by itself.

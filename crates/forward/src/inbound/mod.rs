@@ -1,20 +1,17 @@
 //! Inbounds: how connections of programs come to the device's daemon.
 //!
 //! An inbound is one file here. It finds out where a connection is to go, and hands it to a
-//! [`Carrier`].
+//! [`Carrier`](crate::Carrier).
 
 mod port;
 mod socks;
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::carrier::{Carrier, Connection};
-use crate::tcp::Tcp;
 use crate::wire::{Refusal, Target};
 pub use port::Port;
 pub use socks::Socks;
@@ -39,18 +36,6 @@ where
             },
             Some(_) = running.join_next() => {}
         }
-    }
-}
-
-/// Begins the connection to `to` that a program waits for; none where the program has gone before.
-async fn begin(
-    near: &Tcp,
-    to: &Target,
-    carrier: &Arc<dyn Carrier>,
-) -> io::Result<Option<Box<dyn Connection>>> {
-    tokio::select! {
-        far = carrier.connect(to) => far.map(Some),
-        _ = near.failed() => Ok(None),
     }
 }
 

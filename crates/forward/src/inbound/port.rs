@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{begin, refused, serve_each};
-use crate::carrier::Carrier;
+use super::{refused, serve_each};
+use crate::carrier::{Carrier, Connection};
 use crate::relay::relay;
 use crate::tcp::Tcp;
 use crate::wire::Target;
@@ -62,8 +62,10 @@ impl Port {
 
 async fn one(tcp: TcpStream, to: &Target, carrier: &Arc<dyn Carrier>) -> io::Result<()> {
     let mut near = Tcp::new(tcp)?;
-    match begin(&near, to, carrier).await? {
-        Some(mut far) => relay(&mut near, &mut *far).await,
-        None => Ok(()),
-    }
+    let mut far = tokio::select! {
+        far = carrier.connect(to) => far?,
+        // The program has gone before there was anything to carry.
+        _ = near.failed() => return Ok(()),
+    };
+    relay(&mut near, &mut *far).await
 }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use braid_forward::Carrier;
 use braid_forward::carrier::OverSession;
 use braid_forward::inbound::{Port, Socks};
 use braid_mpquic::{Device, Error, Keeper, tls};
@@ -29,12 +30,12 @@ pub(super) async fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>>
     let tls = tls::client(&trust, Some(&identity), tls::alpn(quic.lane))
         .map_err(|e| DaemonError::Config(format!("[mpquic]: {e}")))?;
     let told = |what| tracing::warn!("{what}");
-    let carrier = || Arc::new(OverSession(state.current.subscribe()));
+    let carrier: Arc<dyn Carrier> = Arc::new(OverSession(state.current.subscribe()));
     for f in &quic.forward {
         let port = Port::listen(f.listen, f.to).await;
         let port =
             port.map_err(|e| cannot_listen(f.listen, "to forward it ([mpquic] forward)", &e))?;
-        tokio::spawn(port.serve(carrier(), told));
+        tokio::spawn(port.serve(Arc::clone(&carrier), told));
     }
     if let Some(at) = quic.socks {
         let socks = Socks::listen(at).await;
@@ -45,7 +46,7 @@ pub(super) async fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>>
                  reached by its own programs alone"
             ));
         }
-        tokio::spawn(socks.serve(carrier(), told));
+        tokio::spawn(socks.serve(carrier, told));
     }
     for a in lock(&state.accesses).iter() {
         if let Some(interface) = &a.interface
