@@ -130,16 +130,12 @@ impl<T> ByNumber<T> {
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, &T)> {
         self.range(..)
     }
-}
 
-impl<T> IntoIterator for ByNumber<T> {
-    type Item = (u64, T);
-    type IntoIter = std::vec::IntoIter<(u64, T)>;
-
-    fn into_iter(self) -> Self::IntoIter {
+    /// Returns all, ascending, as a list of its own.
+    pub(crate) fn into_vec(self) -> Vec<(u64, T)> {
         let numbered = self.slots.into_iter().zip(self.base..);
         let all = numbered.filter_map(|(slot, number)| Some((number, slot?)));
-        all.collect::<Vec<_>>().into_iter()
+        all.collect()
     }
 }
 
@@ -187,7 +183,8 @@ mod tests {
                     prop_assert_eq!(found, wanted);
                 }
             }
-            prop_assert_eq!(queue.into_iter().collect::<BTreeMap<_, _>>(), map);
+            let all = queue.into_vec();
+            prop_assert_eq!(all, map.into_iter().collect::<Vec<_>>());
         }
     }
 }

@@ -50,6 +50,8 @@ use sender::LaneSender;
 pub(crate) use sender::Selection;
 use wire::{Ack, Frame, Frames, Number};
 
+use crate::transport::PAYLOAD;
+
 /// Whether a datagram of the peer, if it can be read, is none that is acknowledged: as a
 /// rule, it acknowledges.
 pub(crate) fn is_unnumbered(data: &[u8]) -> bool {
@@ -64,8 +66,6 @@ pub(crate) const PROTOCOL_ERROR: VarInt = VarInt::from_u32(0x10);
 /// 4.1).
 const PROBE_BACKLOG: u64 = 16 << 10;
 
-/// Maximum bytes of a datagram.
-const MAX_DATAGRAM: usize = 1500;
 /// Bytes of memory that datagrams share.
 const MEMORY: usize = 32 << 10;
 
@@ -259,7 +259,7 @@ impl Lane {
             sequence: recovery.next(),
             sent: clock,
         };
-        if self.memory.capacity() < MAX_DATAGRAM {
+        if self.memory.capacity() < usize::from(PAYLOAD) {
             self.memory.reserve(MEMORY);
         }
         let out = &mut self.memory;

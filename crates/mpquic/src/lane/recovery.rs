@@ -339,7 +339,7 @@ impl Recovery {
     /// All that is under way is lost, as far as is known.
     pub(super) fn give_up(&mut self) -> Vec<Piece> {
         let packets = std::mem::take(&mut self.packets);
-        self.remember(packets.into_iter().collect())
+        self.remember(packets.into_vec())
     }
 
     /// Bytes of memory that it holds, at most.
