@@ -12,8 +12,9 @@ cargo test --workspace --locked --release --no-run
 scripts/guest.sh "${BRAID:-target/release/braid}" .build/guest
 
 # What passing tests print goes into the log only.
+ended=0
 cargo test --workspace --locked --release --no-fail-fast "$@" -- --show-output 2>&1 | tee "$log" |
-  awk '/^successes:$/ { quiet = 1 } /^(failures:$|test result)/ { quiet = 0 } !quiet'
+  awk '/^successes:$/ { quiet = 1 } /^(failures:$|test result)/ { quiet = 0 } !quiet' || ended=$?
 
 reasons=$(grep -a '^skipped: ' "$log" | sed 's/^skipped: //' | sort | uniq -c | sort -rn || true)
 if [ -z "$reasons" ]; then
@@ -21,4 +22,11 @@ if [ -z "$reasons" ]; then
 else
   echo "skipped, in all $(echo "$reasons" | awk '{ n += $1 } END { print n }') (all output: $log):"
   echo "$reasons"
+fi
+
+# Again at the end: between them lie the tests of all other programs.
+if [ "$ended" != 0 ]; then
+  echo 'failed, and what those tests printed:'
+  awk '/^failures:$/ { show = 1 } /^test result/ { show = 0 } show' "$log"
+  exit "$ended"
 fi
