@@ -1,0 +1,3 @@
+//! Connections of programs over real sessions, between network namespaces.
+
+mod programs;
