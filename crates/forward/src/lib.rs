@@ -16,6 +16,7 @@ pub mod carrier;
 mod dial;
 mod egress;
 pub mod inbound;
+pub mod nft;
 mod relay;
 mod tcp;
 pub mod wire;

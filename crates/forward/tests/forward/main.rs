@@ -1,3 +1,4 @@
 //! Connections of programs over real sessions, between network namespaces.
 
+mod nft;
 mod programs;

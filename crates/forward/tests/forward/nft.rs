@@ -1,0 +1,165 @@
+//! Rules over netlink, as `nft` reads them from the kernel.
+
+use std::process::Command;
+
+use braid_forward::nft::{Chain, Hook, Layer4, Nftables, Rule, Table};
+use braid_netns::world::Ns;
+
+/// A namespace in which there is `nft`, or the reason printed.
+fn namespace() -> Option<Ns> {
+    let ns = Ns::new().map_err(|e| println!("skipped: no network namespace: {e}"));
+    let ns = ns.ok()?;
+    if Command::new("nft").arg("-v").output().is_err() {
+        println!("skipped: nft is not here");
+        return None;
+    }
+    Some(ns)
+}
+
+/// Returns what is in place, as `nft` writes it, a line each.
+fn listed(ns: &Ns) -> Vec<String> {
+    let out = ns.run(|| {
+        Command::new("nft")
+            .args(["-nn", "list", "ruleset"])
+            .output()
+    });
+    let out = out.unwrap();
+    assert!(out.status.success(), "{out:?}");
+    let text = String::from_utf8(out.stdout).unwrap();
+    text.lines().map(|l| l.trim().to_owned()).collect()
+}
+
+fn replace(ns: &Ns, table: &Table) {
+    ns.run(|| Nftables::open().unwrap().replace(table).unwrap());
+}
+
+fn table(hook: Hook, rules: Vec<Rule>) -> Table {
+    Table {
+        name: "t",
+        owned: false,
+        chains: vec![Chain {
+            name: "c",
+            hook,
+            rules,
+        }],
+    }
+}
+
+/// Puts rules at a hook, and returns the chain as it is listed: its line, then its rules.
+fn chain(ns: &Ns, hook: Hook, rules: Vec<Rule>) -> Vec<String> {
+    replace(ns, &table(hook, rules));
+    let mut lines = listed(ns).into_iter();
+    assert_eq!(lines.next().unwrap(), "table inet t {");
+    assert_eq!(lines.next().unwrap(), "chain c {");
+    lines.take_while(|l| l != "}").collect()
+}
+
+#[test]
+fn rules_are_what_nft_calls_them() {
+    let Some(ns) = namespace() else { return };
+    let arriving = || Rule::new().arriving_on("lan0");
+    let rules = vec![
+        arriving().to_this_machine().accept(),
+        arriving()
+            .to_socket(true, Layer4::Tcp, 4000)
+            .mark(0xb1d)
+            .accept(),
+        arriving().to_socket(false, Layer4::Udp, 4001).counted(),
+        arriving().to("10.0.0.0/8".parse().unwrap()).drop(),
+        arriving().to("2001:db8::1/128".parse().unwrap()).drop(),
+        arriving().to("fd00::/9".parse().unwrap()).drop(),
+        Rule::new().marked(0x12345678).accept(),
+        Rule::new().to_many().accept(),
+        Rule::new().to_port(Layer4::Udp, 53).accept(),
+    ];
+    let expected = [
+        "type filter hook prerouting priority -150; policy accept;",
+        "iifname \"lan0\" fib daddr type 2 accept",
+        "iifname \"lan0\" meta nfproto 2 meta l4proto 6 tproxy ip to 127.0.0.1:4000 meta mark set 0x00000b1d accept",
+        "iifname \"lan0\" meta nfproto 10 meta l4proto 17 tproxy ip6 to [::1]:4001 counter packets 0 bytes 0",
+        "iifname \"lan0\" ip daddr 10.0.0.0/8 drop",
+        "iifname \"lan0\" ip6 daddr 2001:db8::1 drop",
+        "iifname \"lan0\" ip6 daddr fd00::/9 drop",
+        "meta mark 0x12345678 accept",
+        "meta pkttype != 0 accept",
+        "udp dport 53 accept",
+    ];
+    assert_eq!(chain(&ns, Hook::Prerouting, rules), expected);
+
+    let forwarded = vec![
+        arriving().leaving_by("lan1").accept(),
+        arriving()
+            .not_leaving_by("lan1")
+            .protocol(Layer4::Tcp)
+            .counted()
+            .reset(),
+        arriving().counted().prohibit(),
+        Rule::new().established().accept(),
+    ];
+    let expected = [
+        "type filter hook forward priority 0; policy accept;",
+        "iifname \"lan0\" oifname \"lan1\" accept",
+        "iifname \"lan0\" oifname != \"lan1\" meta l4proto 6 counter packets 0 bytes 0 reject with tcp reset",
+        "iifname \"lan0\" counter packets 0 bytes 0 reject with icmpx 3",
+        "ct state 0x2,0x4 accept",
+    ];
+    assert_eq!(chain(&ns, Hook::Forward, forwarded), expected);
+
+    let masquerade = Rule::new().leaving_by("eth0").masquerade();
+    let expected = [
+        "type nat hook postrouting priority 100; policy accept;",
+        "oifname \"eth0\" masquerade",
+    ];
+    assert_eq!(chain(&ns, Hook::SourceNat, vec![masquerade]), expected);
+    let of = |hook| chain(&ns, hook, vec![]).remove(0);
+    assert_eq!(
+        of(Hook::Output),
+        "type route hook output priority -150; policy accept;"
+    );
+    assert_eq!(
+        of(Hook::Leaving),
+        "type filter hook output priority 10; policy accept;"
+    );
+}
+
+#[test]
+fn a_table_is_replaced_as_a_whole_or_not_at_all() {
+    let Some(ns) = namespace() else { return };
+    let accept = || vec![Rule::new().accept()];
+    replace(&ns, &table(Hook::Forward, accept()));
+    let before = listed(&ns);
+    // Nothing is handed to sockets where packets leave.
+    let wrong = table(
+        Hook::Leaving,
+        vec![Rule::new().to_socket(true, Layer4::Tcp, 1)],
+    );
+    let e = ns.run(|| Nftables::open().unwrap().replace(&wrong).unwrap_err());
+    let said = e.to_string();
+    let attempted =
+        "nftables: add rule inet t c (meta nfproto ipv4 meta l4proto tcp tproxy ip to :1): ";
+    assert!(said.starts_with(attempted), "{said}");
+    assert_eq!(listed(&ns), before);
+
+    ns.run(|| Nftables::open().unwrap().remove("t").unwrap());
+    assert_eq!(listed(&ns), [""; 0]);
+    // Once more, though there is none.
+    ns.run(|| Nftables::open().unwrap().remove("t").unwrap());
+}
+
+#[test]
+fn what_is_owned_goes_with_its_owner() {
+    let Some(ns) = namespace() else { return };
+    ns.run(|| {
+        let mut owner = Nftables::open().unwrap();
+        let owned = Table {
+            owned: true,
+            ..table(Hook::Forward, vec![])
+        };
+        owner.replace(&owned).unwrap();
+        // By the owner itself, and by nobody else.
+        owner.replace(&owned).unwrap();
+        let e = Nftables::open().unwrap().remove("t").unwrap_err();
+        assert!(e.to_string().contains("take hold of table inet t"), "{e}");
+    });
+    assert_eq!(listed(&ns), [""; 0]);
+}
