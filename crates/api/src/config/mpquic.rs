@@ -3,10 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use super::text;
+use super::allow::Allow;
 use crate::diagnostic::Problem;
 use crate::{Acks, Lane, Role};
 
@@ -45,8 +44,7 @@ pub struct Mpquic {
     /// Trust everybody; at the proxy only.
     pub anyone: bool,
     /// Where the proxy connects to for devices.
-    #[serde(with = "text::networks")]
-    pub allow: Vec<IpNet>,
+    pub allow: Allow,
     /// Ports of the device that go on at the proxy.
     pub forward: Vec<Forward>,
     /// Where the device serves SOCKS 5, TCP; absent: nowhere.
@@ -84,7 +82,7 @@ impl Default for Mpquic {
             pins: Vec::new(),
             authorities: None,
             anyone: false,
-            allow: Vec::new(),
+            allow: Allow::default(),
             forward: Vec::new(),
             socks: None,
         }

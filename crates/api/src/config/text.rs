@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 /// Reads an address, or a prefix.
-fn parse_network(s: &str) -> Result<IpNet, String> {
+pub(super) fn parse_network(s: &str) -> Result<IpNet, String> {
     let address = || s.parse::<IpAddr>().ok().map(IpNet::from);
     let network = s.parse().ok().or_else(address);
     network.ok_or_else(|| format!("\"{s}\" is no address and no prefix"))
@@ -23,23 +23,6 @@ pub(super) mod network {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<IpNet, D::Error> {
         super::parse_network(&String::deserialize(d)?).map_err(D::Error::custom)
-    }
-}
-
-/// Lists of addresses and prefixes.
-pub(super) mod networks {
-    use ipnet::IpNet;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(all: &[IpNet], s: S) -> Result<S::Ok, S::Error> {
-        s.collect_seq(all.iter().map(ToString::to_string))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<IpNet>, D::Error> {
-        let all = Vec::<String>::deserialize(d)?;
-        let networks = all.iter().map(|s| super::parse_network(s));
-        networks.collect::<Result<_, _>>().map_err(D::Error::custom)
     }
 }
 

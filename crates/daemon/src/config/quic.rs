@@ -7,9 +7,9 @@ use braid_api::config::{self, Forward};
 use braid_api::diagnostic::{Problem, nearest};
 use braid_api::{Role, SchedulerChange};
 use braid_core::sched::WrrMode;
+use braid_forward::Allowed;
 use braid_mpquic::tls::Pin;
 use braid_mpquic::{Acks, Lane, Options, Steering, congestion};
-use ipnet::IpNet;
 
 /// Where an end keeps the key that it has made for itself.
 const KEYS: &str = "/var/lib/braid";
@@ -42,7 +42,7 @@ pub struct Quic {
     /// Where the device serves SOCKS 5.
     pub socks: Option<SocketAddr>,
     /// Where the proxy connects to.
-    pub allow: Vec<IpNet>,
+    pub allow: Allowed,
 }
 
 /// A certificate and its private key, PEM.
@@ -123,7 +123,10 @@ pub(super) fn take_over(c: config::Mpquic, role: Role) -> Result<Quic, Problem> 
         },
         forward: c.forward,
         socks: c.socks,
-        allow: c.allow,
+        allow: Allowed {
+            internet: c.allow.internet,
+            networks: c.allow.networks,
+        },
     })
 }
 

@@ -1,11 +1,11 @@
 //! The proxy's part: connections to where devices request them.
 
-use std::net::{IpAddr, SocketAddr};
+mod allowed;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use braid_mpquic::{Session, Stream};
-use ipnet::IpNet;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -15,28 +15,10 @@ use crate::dial;
 use crate::relay::relay;
 use crate::tcp::Tcp;
 use crate::wire::{self, Refusal, Request, Target};
+pub use allowed::Allowed;
 
 /// How long a device may take to say where to, and a connection to be made.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Where the proxy connects to: to addresses in one of these, on any port.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Allowed(pub Vec<IpNet>);
-
-impl Allowed {
-    fn includes(&self, ip: IpAddr) -> bool {
-        self.0.iter().any(|net| net.contains(&ip))
-    }
-
-    /// Leaves of the addresses of a destination those that are allowed.
-    fn only(&self, mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Refusal> {
-        addresses.retain(|to| self.includes(to.ip().to_canonical()));
-        match addresses.is_empty() {
-            true => Err(Refusal::Forbidden),
-            false => Ok(addresses),
-        }
-    }
-}
 
 /// Stream whose first byte tells that it asks for no connection, with that byte.
 pub struct Other {

@@ -226,7 +226,7 @@ impl Mpquic {
                 let listen = FORWARDED;
                 section.forward.push(config::Forward { listen, to });
             }
-            Role::Proxy => section.allow.push(service.into()),
+            Role::Proxy => section.allow.networks.push(service.into()),
         }
         section
     }

@@ -33,7 +33,7 @@ pub(super) fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>> {
     if quic.trust == Who::Anyone {
         state.note("this proxy is open to any device (anyone = true)".to_owned());
     }
-    if quic.allow.is_empty() {
+    if quic.allow == Allowed::default() {
         state.note("nothing may be connected to: set allow in [mpquic]".to_owned());
     }
     let tls = tls::server(&identity, &keys::devices(quic)?, tls::alpn(quic.lane))
@@ -60,7 +60,7 @@ async fn take_in(state: Arc<Mpquic>, proxy: Arc<Proxy>) {
     loop {
         match proxy.accept().await {
             Ok(session) => {
-                let allowed = Allowed(state.quic.allow.clone());
+                let allowed = state.quic.allow.clone();
                 let token = state.number(&session);
                 let (others, registering) = mpsc::channel(REGISTERING);
                 tokio::spawn(serve(session.clone(), allowed, others));
