@@ -83,6 +83,9 @@ pub struct Status {
     /// where the accesses are not registered at one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_weights: Option<BTreeMap<String, f64>>,
+    /// Hosts behind this device whose connections go over the bond; absent without `[lan]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lan: Option<LanStatus>,
     /// Steps that could not be done and are not needed, and new connections that leave otherwise
     /// than the system's routes say, each in a sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -91,6 +94,18 @@ pub struct Status {
     /// daemons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<Connections>,
+}
+
+/// Hosts behind a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LanStatus {
+    /// Interfaces to them.
+    pub interfaces: Vec<String>,
+    /// Whether what cannot go over the bond is refused, also while no daemon runs.
+    pub kill_switch: bool,
+    /// Connections of theirs that are open.
+    pub connections: u64,
 }
 
 impl Status {

@@ -33,7 +33,7 @@ pub mod registration;
 pub use control::{
     AccessAddress, AccessChange, AccessControl, AccessState, AccessStatus, Acks, ApiError,
     Connection, Connections, ControlStatus, Counters, Engine, Event, EventKind, Events, Expected,
-    FallbackAt, Ignored, Lane, MptcpFacts, PathLimits, Priorities, ProbeControl, Role,
+    FallbackAt, Ignored, LanStatus, Lane, MptcpFacts, PathLimits, Priorities, ProbeControl, Role,
     SchedulerChange, Scheduling, Status, Subflow, SubflowEvent, Weights,
 };
 

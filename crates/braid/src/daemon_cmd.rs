@@ -16,6 +16,13 @@ pub(crate) enum DaemonCommand {
     /// Be the other end: answer probes, name the accesses of devices, and serve
     /// the control API.
     Proxy(Where),
+    /// Take back what the daemon of this device leaves in place when it ends: the kill switch of
+    /// [lan], which keeps hosts from leaving past the bond.
+    Down {
+        /// The daemon's control socket: one that serves there has to be stopped first.
+        #[arg(long, value_name = "PATH", default_value = "/run/braid/control.sock")]
+        control: PathBuf,
+    },
     /// Print this machine's key for Multipath QUIC, by which the other end knows it
     /// (`pins` in its configuration); make it if it is not there.
     Key {
@@ -87,6 +94,7 @@ pub(crate) fn run(command: DaemonCommand) -> ExitCode {
     let (role, at) = match command {
         DaemonCommand::Up(at) => (Role::Device, at),
         DaemonCommand::Proxy(at) => (Role::Proxy, at),
+        DaemonCommand::Down { control } => return say(daemon::down(&control)),
         DaemonCommand::Key { proxy } => {
             let role = if proxy { Role::Proxy } else { Role::Device };
             return say(daemon::key(role));

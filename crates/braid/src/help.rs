@@ -23,7 +23,7 @@ const OWN_STATUS: [(&str, &str); 3] = [
 ];
 
 /// Command, examples, page.
-const EXAMPLES: [(&str, &[&str], &str); 20] = [
+const EXAMPLES: [(&str, &[&str], &str); 21] = [
     (
         "lab",
         &["braid lab list", "braid lab run static"],
@@ -140,6 +140,7 @@ const EXAMPLES: [(&str, &[&str], &str); 20] = [
         ],
         "docs/internals/control.md",
     ),
+    ("down", &["braid down"], "docs/lan.md"),
 ];
 
 /// Gives `command` and everything below it the text of its name; `above` is that of the

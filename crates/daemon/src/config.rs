@@ -59,6 +59,8 @@ pub struct Config {
     pub pin: bool,
     /// Settings of Multipath QUIC; only with that engine.
     pub quic: Option<quic::Quic>,
+    /// Hosts behind the device.
+    pub lan: Option<file::Lan>,
     /// At the device its accesses, at the proxy those of its peer.
     pub accesses: Vec<Access>,
 }
@@ -206,6 +208,13 @@ where
         quic::steering(&scheduler.change(), &before, quic.lane)
             .map_err(|what| Problem::at_key(&["scheduler", "name"], what))?;
     }
+    let mut manager = Manager::from(c.manager);
+    // What leads to hosts serves no access, whichever pattern stands for it.
+    for name in c.lan.iter().flat_map(|l| &l.interfaces) {
+        let name = name.parse::<Pattern>();
+        let name = name.map_err(|e| Problem::at_key(&["lan", "interfaces"], e.to_string()))?;
+        manager.ignore.push(name);
+    }
     let scheduler = c.scheduler.as_ref();
     let schedules = scheduler.filter(|s| s.schedules());
     Ok(Config {
@@ -213,7 +222,7 @@ where
         proxy: c.proxy.iter().filter_map(file::Host::address).collect(),
         hosts: c.proxy,
         announce: c.announce,
-        manager: c.manager.into(),
+        manager,
         steers_unbonded: c.routes.manage,
         registration: c.registration,
         metrics: c.metrics.listen,
@@ -225,6 +234,7 @@ where
         control: c.control,
         cc: scheduler.and_then(|s| s.cc.clone()),
         quic,
+        lan: c.lan,
         accesses: c.access.into_iter().map(Access::from).collect(),
     })
 }

@@ -26,6 +26,7 @@ use super::DaemonError;
 use super::accesses::Wanted;
 use super::config::{Access, Config};
 use super::engine::{self, ByName, Capabilities, Engine, Result, Setup, Steering, Tokens};
+use super::lan::{self, Lan};
 use super::meter;
 use super::registration::{self, Registry};
 use super::shared::Shared;
@@ -54,6 +55,8 @@ pub(crate) struct Daemon {
     kept_registry: KeptFile,
     /// Registration of the accesses at the proxy, at the device.
     registers: registration::Device,
+    /// Hosts behind the device, once they are served.
+    lan: tokio::sync::Mutex<Option<Lan>>,
 }
 
 /// Weights that are wished for.
@@ -144,6 +147,7 @@ impl Daemon {
             registry: Mutex::default(),
             kept_registry: KeptFile::beside(control, ".registered", ABOUT),
             registers: registration::Device::beside(control),
+            lan: tokio::sync::Mutex::default(),
         }
     }
 
@@ -151,6 +155,9 @@ impl Daemon {
     pub(crate) async fn start(&self) -> Result<()> {
         let _turn = self.turn.lock().await;
         let config = lock(&self.config).clone();
+        if self.shared.role == Role::Device {
+            lan::guard(config.lan.as_ref())?;
+        }
         let mut adopted = None;
         for e in &self.engines {
             let started = Arc::clone(e).start(&config).await?;
@@ -171,12 +178,22 @@ impl Daemon {
             };
             self.adopt_weights(kind, weights).await?;
         }
+        if let Some(lan) = config.lan {
+            // The configuration has seen to an engine that carries them.
+            let carrier = self.engines.iter().find_map(|e| e.carrier());
+            if let Some(carrier) = carrier {
+                *self.lan.lock().await = Some(Lan::start(lan, carrier).await?);
+            }
+        }
         Ok(())
     }
 
     /// Takes back what the engines set up.
     pub(crate) async fn close(&self) -> Result<()> {
         let mut done = Ok(());
+        if let Some(lan) = self.lan.lock().await.take() {
+            done = lan.close().await;
+        }
         for e in &self.engines {
             done = done.and(e.close().await);
         }

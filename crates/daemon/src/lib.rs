@@ -16,6 +16,7 @@ mod ebpf;
 mod engine;
 mod http;
 mod kernel;
+mod lan;
 mod log;
 mod meter;
 mod mptcp_check;
@@ -139,6 +140,25 @@ pub fn check(role: Role, config: &Path) -> Result<Checked, DaemonError> {
         summary: format!("{} is right: {accesses}{unbonded}", config.display()),
         warnings: told(found.warnings),
     })
+}
+
+/// Takes back what a daemon of this device leaves for the time without it, in the calling thread's
+/// network namespace: the kill switch of `[lan]`. Says what it did.
+///
+/// # Errors
+/// A daemon runs and serves at `control`; or the kernel refuses.
+pub fn down(control: &Path) -> Result<String, DaemonError> {
+    if std::os::unix::net::UnixStream::connect(control).is_ok() {
+        return Err(DaemonError::Refused(format!(
+            "a daemon serves at {}: stop it first (systemctl stop braid)",
+            control.display()
+        )));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| DaemonError::Failed(format!("start a runtime: {e}")))?;
+    runtime.block_on(lan::take_back())
 }
 
 /// Runs a daemon until SIGTERM (returns `false`), SIGINT or SIGQUIT (`true`). Prints

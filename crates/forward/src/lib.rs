@@ -1,7 +1,7 @@
 //! Connections of unchanged programs: from an inbound at the device, by a carrier, to an egress.
 //!
 //! ```text
-//! program -> inbound {port, socks} -> carrier {mpquic} -> session -> egress at the proxy -> destination
+//! program -> inbound {port, socks, tproxy} -> carrier {mpquic} -> session -> egress at the proxy -> destination
 //! ```
 //!
 //! Over Multipath QUIC each takes one stream of the session. It begins with where to (see
@@ -14,6 +14,7 @@
 
 pub mod carrier;
 mod dial;
+pub mod divert;
 mod egress;
 pub mod inbound;
 pub mod nft;

@@ -7,11 +7,13 @@
 //! tells: the daemon checks these when it takes a configuration over.
 
 mod access;
+mod allow;
 mod announce;
 mod buffers;
 mod control;
 mod control_socket;
 mod host;
+mod lan;
 mod manager;
 mod metrics;
 mod mpquic;
@@ -31,10 +33,12 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 pub use access::{Access, DeviceAccess, KERNEL_WINDOWS, NO_LANE, ProxyAccess};
+pub use allow::Allow;
 pub use buffers::{Buffers, Sizes};
 pub use control::{Control, Estimator, MAX_FLOWS, Policy, Transfers, WEIGHTED};
 pub use control_socket::ControlSocket;
 pub use host::Host;
+pub use lan::Lan;
 pub use manager::{Manager, Mesh};
 pub use metrics::Metrics;
 pub use mpquic::{Forward, MPQUIC_CC, Mpquic};
@@ -46,6 +50,7 @@ pub use scheduler::{MPTCP_CC, NAMESPACES_CC, Scheduler};
 use crate::diagnostic::Problem;
 use crate::{Engine, Role};
 use access::Setting;
+use braid_core::Pattern;
 
 /// Configuration of a daemon whose accesses are `A`: [`DeviceAccess`] or [`ProxyAccess`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,6 +94,9 @@ pub struct Config<A> {
     /// `[mpquic]`; with that engine only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mpquic: Option<Mpquic>,
+    /// `[lan]`; absent: what hosts behind the device send goes as its routes say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lan: Option<Lan>,
 }
 
 impl<A> Default for Config<A> {
@@ -109,6 +117,7 @@ impl<A> Default for Config<A> {
             control: Control::default(),
             access: IndexMap::new(),
             mpquic: None,
+            lan: None,
         }
     }
 }
@@ -174,6 +183,7 @@ impl<A: Access> Config<A> {
             .check(A::ROLE, engines, self.scheduler.as_ref())?;
         self.check_accesses()?;
         self.check_mpquic()?;
+        self.check_lan()?;
         match &self.scheduler {
             Some(scheduler) => scheduler.check(engines),
             None => Ok(()),
@@ -270,6 +280,18 @@ impl<A: Access> Config<A> {
             }
             (false, None) => Ok(()),
         }
+    }
+
+    fn check_lan(&self) -> Result<(), Problem> {
+        let Some(lan) = &self.lan else { return Ok(()) };
+        // A pattern stands for others than those that are named here.
+        let serves = |name: &str| {
+            let is_of = |p: &Pattern| p.is_name() && p.as_str() == name;
+            let mut all = self.access.iter();
+            let found = all.find(|(_, a)| a.interface().is_some_and(is_of));
+            found.map(|(access, _)| access.as_str())
+        };
+        lan.check(A::ROLE, &self.engines(), serves)
     }
 }
 

@@ -396,7 +396,10 @@ fn the_file_of_a_proxy_is_read_as_it_was_written() {
         ]),
         mpquic: Some(Mpquic {
             anyone: true,
-            allow: vec!["10.0.0.0/8".parse().unwrap()],
+            allow: Allow {
+                internet: true,
+                networks: vec!["10.0.0.0/8".parse().unwrap()],
+            },
             ..Mpquic::default()
         }),
         ..Config::default()
@@ -405,6 +408,63 @@ fn the_file_of_a_proxy_is_read_as_it_was_written() {
     assert_eq!(proxy(&toml), Ok(config.clone()), "{toml}");
     let json = serde_json::to_string(&config).unwrap();
     assert_eq!(parse(&json, Format::Json), Ok(config), "{json}");
+}
+
+#[test]
+fn hosts_behind_the_device_are_served_with_multipath_quic_alone() {
+    let file = |engine: &str, lan: &str| {
+        let quic = match engine {
+            "mpquic" => "[mpquic]\npins = [\"x\"]\n",
+            _ => "",
+        };
+        format!(
+            "engine = \"{engine}\"\nproxy = \"::1\"\n[access.a]\ninterface = \"d1\"\n[access.b]\n\
+             interface = \"w*\"\n{quic}[lan]\n{lan}"
+        )
+    };
+    let read = |lan: &str| device(&file("mpquic", lan));
+    let lan = read("interfaces = [\"lan0\", \"br-lan.7\"]")
+        .unwrap()
+        .lan
+        .unwrap();
+    assert_eq!((lan.interfaces.len(), lan.kill_switch), (2, true));
+    let lan = read("interfaces = [\"w0\"]\nkill_switch = false")
+        .unwrap()
+        .lan
+        .unwrap();
+    assert!(!lan.kill_switch, "a pattern stands for the others");
+    for (lan, word) in [
+        ("interfaces = []", "br-lan"),
+        ("interfaces = [\"d1\"]", "serves the access a"),
+        ("interfaces = [\"l\", \"l\"]", "twice"),
+        ("interfaces = [\"lan*\"]", "no name"),
+        ("interfaces = [\"a-name-of-16-lett\"]", "no name"),
+        ("interfaces = [\"lo\"]", "no hosts"),
+        ("", "interfaces"),
+        ("interfaces = [\"l\"]\nkillswitch = true", "did you mean"),
+    ] {
+        let e = read(lan).unwrap_err();
+        assert!(e.contains(word), "{lan}: {e}");
+    }
+    let lan = "interfaces = [\"lan0\"]";
+    let e = device(&file("mptcp", lan)).unwrap_err();
+    assert!(e.contains("\"mpquic\" among"), "{e}");
+    let at_proxy = "engine = \"mpquic\"\nproxy = \"::1\"\n[mpquic]\nanyone = true\n[lan]\n";
+    let e = proxy(&format!("{at_proxy}{lan}")).unwrap_err();
+    assert!(e.contains("behind the device"), "{e}");
+}
+
+#[test]
+fn destinations_are_networks_or_the_internet() {
+    let with = |allow: &str| {
+        let file = "engine = \"mpquic\"\nproxy = \"::1\"\n[mpquic]\nanyone = true\nallow = ";
+        proxy(&format!("{file}{allow}")).map(|c| c.mpquic.unwrap().allow)
+    };
+    let all = with("[\"internet\", \"10.0.0.7\", \"fd00::/8\"]").unwrap();
+    assert_eq!((all.internet, all.networks.len()), (true, 2));
+    assert!(with("[]").unwrap().is_empty());
+    let e = with("[\"internets\"]").unwrap_err();
+    assert!(e.contains("nor is it the word \"internet\""), "{e}");
 }
 
 fn some<T: Clone + std::fmt::Debug + 'static>(

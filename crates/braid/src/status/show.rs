@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use braid_api::{AccessControl, Connections, ControlStatus};
+use braid_api::{AccessControl, Connections, ControlStatus, LanStatus};
 use serde::Serialize;
 
 use super::fallen::{self, Fallen};
@@ -39,6 +39,9 @@ pub(super) struct Shown {
     /// Weights of downlinks at the proxy, by this device's names; absent where it tells none.
     #[serde(skip_serializing_if = "Option::is_none")]
     down_weights: Option<BTreeMap<String, f64>>,
+    /// Hosts behind this device; absent without [lan].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lan: Option<LanStatus>,
     notes: Vec<String>,
     /// The policy and its decisions; absent where the daemon does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,6 +135,7 @@ impl Shown {
             config_error: view.config_error.clone(),
             proxy_unreachable: view.proxy_unreachable.clone(),
             down_weights: view.down_weights.clone(),
+            lan: view.lan.clone(),
             notes: view.notes.clone(),
             control,
             list: list.then(|| listed(now)),
@@ -195,6 +199,7 @@ impl Shown {
         if let Some(why) = &self.proxy_unreachable {
             text += &format!("{why}\n");
         }
+        text += &self.lan.as_ref().map_or(String::new(), hosts);
         for note in &self.notes {
             text += &format!("note: {note}\n");
         }
@@ -316,6 +321,19 @@ impl Shown {
             column.cells.push((text, Tone::Plain));
         }
     }
+}
+
+/// Line about the hosts behind this device.
+fn hosts(lan: &LanStatus) -> String {
+    format!(
+        "hosts on {}: {} over the bond, kill switch {}\n",
+        lan.interfaces.join(", "),
+        match lan.connections {
+            1 => "1 connection".to_owned(),
+            n => format!("{n} connections"),
+        },
+        if lan.kill_switch { "on" } else { "off" }
+    )
 }
 
 /// Line about a policy that decides: estimates, and why the weights are as they are.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use braid_api::Connections;
+use braid_api::{Connections, LanStatus};
 use serde::{Deserialize, Serialize};
 
 /// `GET /v1/status`, as far as it is shown.
@@ -23,6 +23,7 @@ pub(super) struct View {
     pub(super) config_error: Option<String>,
     pub(super) proxy_unreachable: Option<String>,
     pub(super) down_weights: Option<BTreeMap<String, f64>>,
+    pub(super) lan: Option<LanStatus>,
     pub(super) notes: Vec<String>,
     /// Absent in the answer of a daemon of before.
     pub(super) connections: Option<Connections>,

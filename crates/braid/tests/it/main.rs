@@ -16,6 +16,7 @@ mod doctor;
 mod events;
 mod fairness;
 mod interruption;
+mod lan;
 mod metrics;
 mod mpquic;
 mod mpquic_ends;

@@ -136,6 +136,16 @@ fn device(config: &Config, machine: &Machine, found: &mut Findings) {
             found.warnings.push(Problem::at_key(&key, what));
         }
     }
+    for name in config.lan.iter().flat_map(|l| &l.interfaces) {
+        if !machine.interfaces.contains(name) {
+            let what = format!(
+                "no interface is called {name} now; hosts on it are served once there is one (ip -br \
+                 link lists those there are)"
+            );
+            let key = ["lan", "interfaces"];
+            found.warnings.push(Problem::at_key(&key, what));
+        }
+    }
     for proxy in &config.proxy {
         let family = |a: IpAddr| a.is_ipv4() == proxy.is_ipv4();
         let word = if proxy.is_ipv4() { "IPv4" } else { "IPv6" };

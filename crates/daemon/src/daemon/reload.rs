@@ -63,6 +63,9 @@ impl Daemon {
         if config.metrics != before.metrics {
             return Err(self.shared.fixed("`listen` of [metrics]"));
         }
+        if config.lan != before.lan {
+            return Err(self.shared.fixed("[lan]"));
+        }
         for e in &self.engines {
             e.prepare(&before, &config).await?;
         }

@@ -9,6 +9,7 @@ use crate::accesses::Wanted;
 use crate::config::Access;
 use crate::engine::view::{AccessView, EngineStatus, join};
 use crate::engine::{Detail, Result};
+use crate::lan::Lan;
 use crate::state::{lock, now};
 
 impl Daemon {
@@ -62,6 +63,7 @@ impl Daemon {
             true => Some(self.registers().weights()),
             false => None,
         };
+        let lan = self.lan.lock().await.as_ref().map(Lan::status);
         let of = |f: fn(&EngineStatus) -> Option<String>| all.iter().find_map(|(_, s)| f(s));
         Ok(Status {
             role: self.shared.role,
@@ -79,6 +81,7 @@ impl Daemon {
             config_error: lock(&self.config_error).clone(),
             proxy_unreachable: self.shared.contact.trouble(),
             down_weights,
+            lan,
             notes,
             connections,
         })

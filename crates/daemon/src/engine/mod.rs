@@ -18,6 +18,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use braid_api::registration::{Reply, Request};
 use braid_api::{AccessChange, Connection, Engine as Kind, Priorities, SchedulerChange};
 use braid_core::control::PerDirection;
+use braid_forward::Carrier;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -250,6 +251,11 @@ pub(crate) trait Engine: Send + Sync {
     /// Returns the access of each path of the session, by the path's identifier; empty without one.
     fn session_paths(&self) -> BTreeMap<u32, String> {
         BTreeMap::new()
+    }
+
+    /// Returns the way on which it carries connections of programs and hosts, at a device.
+    fn carrier(&self) -> Option<Arc<dyn Carrier>> {
+        None
     }
 
     /// Returns the loss of contact with the proxy at a device: nothing has come back from it on any

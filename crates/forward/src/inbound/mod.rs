@@ -5,16 +5,22 @@
 
 mod port;
 mod socks;
+mod tproxy;
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
+use crate::carrier::{Carrier, Connection};
+use crate::relay::relay;
+use crate::tcp::Tcp;
 use crate::wire::{Refusal, Target};
 pub use port::Port;
 pub use socks::Socks;
+pub use tproxy::{Open, Ports, Tproxy};
 
 /// After an error of accept(2).
 const PAUSE: Duration = Duration::from_millis(100);
@@ -37,6 +43,17 @@ where
             Some(_) = running.join_next() => {}
         }
     }
+}
+
+/// Carries a connection of a program to its destination, for as long as it lasts.
+async fn carry(tcp: TcpStream, to: &Target, carrier: &Arc<dyn Carrier>) -> io::Result<()> {
+    let mut near = Tcp::new(tcp)?;
+    let mut far = tokio::select! {
+        far = carrier.connect(to) => far?,
+        // The program has gone before there was anything to carry.
+        _ = near.failed() => return Ok(()),
+    };
+    relay(&mut near, &mut *far).await
 }
 
 /// Says why no connection to `to` could be made, where it is that.

@@ -4,12 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
-use super::{refused, serve_each};
-use crate::carrier::{Carrier, Connection};
-use crate::relay::relay;
-use crate::tcp::Tcp;
+use super::{carry, refused, serve_each};
+use crate::carrier::Carrier;
 use crate::wire::Target;
 
 /// Port of the device whose connections go to one destination.
@@ -49,7 +47,7 @@ impl Port {
         serve_each(self.listener, |tcp| {
             let (to, carrier, told) = (to.clone(), Arc::clone(&carrier), told.clone());
             async move {
-                if let Err(e) = one(tcp, &to, &carrier).await
+                if let Err(e) = carry(tcp, &to, &carrier).await
                     && let Some(why) = refused(&to, &e)
                 {
                     told(why);
@@ -58,14 +56,4 @@ impl Port {
         })
         .await;
     }
-}
-
-async fn one(tcp: TcpStream, to: &Target, carrier: &Arc<dyn Carrier>) -> io::Result<()> {
-    let mut near = Tcp::new(tcp)?;
-    let mut far = tokio::select! {
-        far = carrier.connect(to) => far?,
-        // The program has gone before there was anything to carry.
-        _ = near.failed() => return Ok(()),
-    };
-    relay(&mut near, &mut *far).await
 }

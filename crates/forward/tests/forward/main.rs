@@ -1,4 +1,6 @@
-//! Connections of programs over real sessions, between network namespaces.
+//! Connections of programs and LANs over real sessions, between network namespaces.
 
+mod divert;
+mod ends;
 mod nft;
 mod programs;

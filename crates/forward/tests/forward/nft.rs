@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use braid_forward::divert::{engage_kill_switch, is_kill_switch_engaged, release_kill_switch};
 use braid_forward::nft::{Chain, Hook, Layer4, Nftables, Rule, Table};
 use braid_netns::world::Ns;
 
@@ -147,7 +148,7 @@ fn a_table_is_replaced_as_a_whole_or_not_at_all() {
 }
 
 #[test]
-fn what_is_owned_goes_with_its_owner() {
+fn what_is_owned_goes_with_its_owner_and_the_kill_switch_stays() {
     let Some(ns) = namespace() else { return };
     ns.run(|| {
         let mut owner = Nftables::open().unwrap();
@@ -160,6 +161,26 @@ fn what_is_owned_goes_with_its_owner() {
         owner.replace(&owned).unwrap();
         let e = Nftables::open().unwrap().remove("t").unwrap_err();
         assert!(e.to_string().contains("take hold of table inet t"), "{e}");
+        assert!(!is_kill_switch_engaged().unwrap());
+        engage_kill_switch(&["lan0".into(), "lan1".into()]).unwrap();
+        assert!(is_kill_switch_engaged().unwrap());
     });
+    let expected = [
+        "table inet braid-kill-switch {",
+        "chain forward {",
+        "type filter hook forward priority 0; policy accept;",
+        "iifname \"lan0\" oifname \"lan0\" accept",
+        "iifname \"lan0\" oifname \"lan1\" accept",
+        "iifname \"lan0\" meta l4proto 6 counter packets 0 bytes 0 reject with tcp reset",
+        "iifname \"lan0\" counter packets 0 bytes 0 reject with icmpx 3",
+        "iifname \"lan1\" oifname \"lan0\" accept",
+        "iifname \"lan1\" oifname \"lan1\" accept",
+        "iifname \"lan1\" meta l4proto 6 counter packets 0 bytes 0 reject with tcp reset",
+        "iifname \"lan1\" counter packets 0 bytes 0 reject with icmpx 3",
+        "}",
+        "}",
+    ];
+    assert_eq!(listed(&ns), expected);
+    ns.run(|| release_kill_switch().unwrap());
     assert_eq!(listed(&ns), [""; 0]);
 }

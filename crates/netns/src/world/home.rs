@@ -57,7 +57,7 @@ pub fn asked(ns: &Ns, line: &str) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-fn forwards(ns: &Ns) {
+pub(super) fn forwards(ns: &Ns) {
     ns.run(|| {
         for file in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
             std::fs::write(format!("/proc/sys/net/{file}"), "1").expect("forward");

@@ -7,6 +7,7 @@
 
 pub mod change;
 pub mod home;
+pub mod lan;
 pub mod middlebox;
 pub mod mptcp;
 pub mod topology;

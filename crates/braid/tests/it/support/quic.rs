@@ -50,7 +50,7 @@ pub(crate) fn configs(dir: &Path, more: &str) -> (PathBuf, PathBuf) {
             "p",
             &proxy,
             &device.1,
-            &format!("allow = [\"{SERVICE}\", \"{SERVICE6}\"]\n{at_proxy}"),
+            &format!("allow = [\"internet\", \"{SERVICE}\", \"{SERVICE6}\"]\n{at_proxy}"),
         ),
     )
 }

@@ -30,7 +30,7 @@ pub(super) async fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>>
     let tls = tls::client(&trust, Some(&identity), tls::alpn(quic.lane))
         .map_err(|e| DaemonError::Config(format!("[mpquic]: {e}")))?;
     let told = |what| tracing::warn!("{what}");
-    let carrier: Arc<dyn Carrier> = Arc::new(OverSession(state.current.subscribe()));
+    let carrier = carrier(state);
     for f in &quic.forward {
         let port = Port::listen(f.listen, f.to).await;
         let port =
@@ -61,6 +61,11 @@ pub(super) async fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>>
         }
     }
     Ok(keep(Arc::clone(state), tls).boxed())
+}
+
+/// Returns the way over the session that there is when it is needed.
+pub(super) fn carrier(state: &Mpquic) -> Arc<dyn Carrier> {
+    Arc::new(OverSession(state.current.subscribe()))
 }
 
 fn cannot_listen(at: SocketAddr, why: &str, e: &std::io::Error) -> DaemonError {

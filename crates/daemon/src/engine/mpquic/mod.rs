@@ -27,6 +27,7 @@ use braid_api::{
 };
 use braid_core::Pattern;
 use braid_core::control::PerDirection;
+use braid_forward::Carrier;
 use braid_mpquic::{Device, Options, Proxy, Session};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -524,6 +525,10 @@ impl Engine for Mpquic {
 
     fn session_paths(&self) -> BTreeMap<u32, String> {
         registered::paths(self)
+    }
+
+    fn carrier(&self) -> Option<Arc<dyn Carrier>> {
+        Some(device::carrier(self))
     }
 
     fn lost_contact(&self) -> BoxFuture<'_, Option<Lost>> {

@@ -1,0 +1,153 @@
+//! Hosts behind the device: their connections over the bond, and the kill switch, which keeps them
+//! from leaving past it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use braid_api::LanStatus;
+use braid_api::config;
+use braid_forward::Carrier;
+use braid_forward::divert::{self, Divert};
+use braid_forward::inbound::{Open, Tproxy};
+use tokio::task::JoinHandle;
+
+use crate::DaemonError;
+use crate::engine::Result;
+
+/// Seconds between two lines of the log about destinations that cannot be connected.
+const TOLD_EVERY: u64 = 10;
+
+/// Diversion of the hosts' connections, while a daemon runs.
+pub(crate) struct Lan {
+    config: config::Lan,
+    divert: Divert,
+    serving: JoinHandle<()>,
+    open: Open,
+}
+
+/// Puts the kill switch in place, or takes it back, as is configured. It stays when the daemon ends.
+pub(crate) fn guard(lan: Option<&config::Lan>) -> Result<()> {
+    let Some(lan) = lan else {
+        // Not in the way of whoever has no hosts, nor rights.
+        if divert::is_kill_switch_engaged().unwrap_or(false) {
+            tracing::warn!(
+                "hosts stay cut off by the kill switch of an earlier configuration: braid down takes \
+                 it back"
+            );
+        }
+        return Ok(());
+    };
+    let done = match lan.kill_switch {
+        true => divert::engage_kill_switch(&lan.interfaces),
+        false => divert::release_kill_switch(),
+    };
+    done.map_err(|e| failed("set the kill switch", &e))
+}
+
+/// Takes the kill switch and the route of the diversion back. Says what it did.
+pub(crate) async fn take_back() -> Result<String> {
+    let engaged = divert::is_kill_switch_engaged()
+        .and_then(|engaged| divert::release_kill_switch().map(|()| engaged));
+    let engaged = engaged.map_err(|e| failed("take the kill switch back", &e))?;
+    let removed = divert::remove_route().await;
+    removed.map_err(|e| failed("remove the route of the diversion", &e))?;
+    Ok(match engaged {
+        true => "the kill switch is taken back: hosts leave as the routes of this machine say",
+        false => "there is no kill switch: hosts leave as the routes of this machine say",
+    }
+    .into())
+}
+
+fn failed(what: &str, e: &dyn std::error::Error) -> DaemonError {
+    DaemonError::Failed(format!("[lan]: {what}: {e}"))
+}
+
+impl Lan {
+    /// Diverts the hosts' connections to a carrier.
+    pub(crate) async fn start(config: config::Lan, carrier: Arc<dyn Carrier>) -> Result<Self> {
+        let listener = Tproxy::listen()
+            .map_err(|e| failed("listen for connections of hosts (IP_TRANSPARENT)", &e))?;
+        let divert = Divert::start(&config.interfaces, listener.ports()).await;
+        let divert = divert.map_err(|e| failed("divert connections of hosts", &e))?;
+        tracing::info!(
+            "connections of hosts on {} go over the bond{}",
+            config.interfaces.join(", "),
+            match config.kill_switch {
+                true => "; what cannot is refused, also without a daemon (braid down ends that)",
+                false => "; what cannot leaves past it (kill_switch = false)",
+            }
+        );
+        let open = listener.open();
+        let serving = tokio::spawn(listener.serve(carrier, Throttle::default().told()));
+        Ok(Self {
+            config,
+            divert,
+            serving,
+            open,
+        })
+    }
+
+    /// Describes it.
+    pub(crate) fn status(&self) -> LanStatus {
+        LanStatus {
+            interfaces: self.config.interfaces.clone(),
+            kill_switch: self.config.kill_switch,
+            connections: self.open.count() as u64,
+        }
+    }
+
+    /// Ends it. The kill switch stays.
+    pub(crate) async fn close(self) -> Result<()> {
+        self.serving.abort();
+        let closed = self.divert.close().await;
+        if self.config.kill_switch {
+            tracing::info!(
+                "hosts on {} are cut off until a daemon runs again: braid down lets them leave as the \
+                 routes say",
+                self.config.interfaces.join(", ")
+            );
+        }
+        closed.map_err(|e| failed("end the diversion of hosts", &e))
+    }
+}
+
+/// Log of destinations that cannot be connected: hosts ask for many.
+#[derive(Clone)]
+struct Throttle(Arc<Told>);
+
+struct Told {
+    begin: Instant,
+    /// Seconds since the begin before which nothing is told.
+    next: AtomicU64,
+    untold: AtomicU64,
+}
+
+impl Default for Throttle {
+    fn default() -> Self {
+        Self(Arc::new(Told {
+            begin: Instant::now(),
+            next: AtomicU64::new(0),
+            untold: AtomicU64::new(0),
+        }))
+    }
+}
+
+impl Throttle {
+    fn told(self) -> impl Fn(String) + Clone + Send + 'static {
+        move |what| {
+            let told = &self.0;
+            let now = told.begin.elapsed().as_secs();
+            let next = told.next.load(Ordering::Relaxed);
+            if now < next {
+                told.untold.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            told.next.store(now + TOLD_EVERY, Ordering::Relaxed);
+            match told.untold.swap(0, Ordering::Relaxed) {
+                0 => tracing::warn!("{what}"),
+                n => tracing::warn!("{what} (and {n} others before)"),
+            }
+        }
+    }
+}

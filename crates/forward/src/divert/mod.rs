@@ -1,0 +1,101 @@
+//! Diversion of a LAN's connections to the daemon ([`Tproxy`](crate::inbound::Tproxy)), and what
+//! keeps them from leaving in the clear when no daemon is there.
+//!
+//! Packets of a connection get a mark, by which a rule leads them to a route that delivers them to
+//! this machine, and there to the transparent listener. When the daemon ends, also by a crash, its
+//! table goes, and the kernel would forward the LAN's packets by the routes of this machine. The
+//! kill switch is a table of its own that refuses these, and that stays until it is taken back.
+
+mod local_route;
+mod tables;
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::inbound::Ports;
+use crate::nft::{NftError, Nftables};
+
+/// Mark of packets that are delivered to this machine, whatever their destination.
+pub const MARK: u32 = 0xb1d;
+
+/// Why a LAN's connections cannot be diverted.
+#[derive(Debug, Error)]
+pub enum DivertError {
+    /// The rules.
+    #[error(transparent)]
+    Rules(#[from] NftError),
+    /// The route by which diverted packets reach the listeners.
+    #[error("{what}: {source}")]
+    Route {
+        /// What was attempted.
+        what: String,
+        /// The kernel's refusal.
+        source: io::Error,
+    },
+}
+
+/// Diversion of a LAN, which goes when this is dropped; its route and the kill switch stay.
+#[derive(Debug)]
+pub struct Divert {
+    // Its table goes with this socket.
+    _nftables: Nftables,
+}
+
+impl Divert {
+    /// Diverts the TCP connections that arrive on the interfaces `lan`, in the network namespace
+    /// of the calling thread. Interfaces that are not there yet count as soon as they are.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub async fn start(lan: &[String], ports: Ports) -> Result<Self, DivertError> {
+        local_route::add(ports).await?;
+        let mut nftables = Nftables::open()?;
+        nftables.replace(&tables::diversion(lan, ports))?;
+        Ok(Self {
+            _nftables: nftables,
+        })
+    }
+
+    /// Ends it, and removes its route.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub async fn close(self) -> Result<(), DivertError> {
+        drop(self);
+        remove_route().await
+    }
+}
+
+/// Removes the route of a diversion that has ended with its process, if it is there.
+///
+/// # Errors
+/// What the kernel refuses.
+pub async fn remove_route() -> Result<(), DivertError> {
+    local_route::remove().await
+}
+
+/// Refuses what the LAN at these interfaces would send past a daemon, from now on, whether one
+/// runs or not.
+///
+/// # Errors
+/// What the kernel refuses.
+pub fn engage_kill_switch(lan: &[String]) -> Result<(), NftError> {
+    Nftables::open()?.replace(&tables::kill_switch(lan))
+}
+
+/// Whether a kill switch is in place.
+///
+/// # Errors
+/// The kernel does not say.
+pub fn is_kill_switch_engaged() -> Result<bool, NftError> {
+    Nftables::open()?.has(tables::KILL_SWITCH)
+}
+
+/// Takes the kill switch back: the kernel forwards again as its routes say.
+///
+/// # Errors
+/// What the kernel refuses.
+pub fn release_kill_switch() -> Result<(), NftError> {
+    Nftables::open()?.remove(tables::KILL_SWITCH)
+}

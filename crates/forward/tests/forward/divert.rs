@@ -1,0 +1,138 @@
+//! Hosts of a LAN that know of nothing, and destinations beyond the proxy.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use braid_forward::divert::{Divert, engage_kill_switch, release_kill_switch};
+use braid_forward::inbound::Tproxy;
+use braid_netns::world::home::asked;
+use braid_netns::world::lan::{HOST, LAN, Lan, SERVER};
+use braid_netns::world::{Ns, World, eventually};
+use tokio::sync::mpsc;
+
+use crate::ends::{between, blocking, on_both_lanes, serve_service};
+
+const PORT: u16 = 5001;
+const CLOSED: u16 = 5002;
+
+/// Serves at the server's addresses: tells each that connects from where it came, once it has ended
+/// its own direction, and sends back what it wrote.
+fn tell_origins(server: &Ns) {
+    for at in SERVER {
+        let listener = server.run(|| TcpListener::bind((at, PORT)).unwrap());
+        server.spawn(move || {
+            while let Ok((mut tcp, from)) = listener.accept() {
+                let mut said = Vec::new();
+                let _ = tcp.read_to_end(&mut said);
+                let from = from.ip().to_string();
+                let _ = tcp.write_all(&[from.as_bytes(), b" ", &said].concat());
+            }
+        });
+    }
+}
+
+/// Says something to the server from a host; returns from where the server saw it come.
+fn origin(host: &Ns, at: IpAddr, port: u16) -> std::io::Result<IpAddr> {
+    host.run(|| {
+        let to = SocketAddr::new(at, port);
+        let mut tcp = TcpStream::connect_timeout(&to, Duration::from_secs(5))?;
+        tcp.set_read_timeout(Some(Duration::from_secs(5)))?;
+        tcp.write_all(b"hello")?;
+        tcp.shutdown(std::net::Shutdown::Write)?;
+        let mut text = String::new();
+        tcp.read_to_string(&mut text)?;
+        let (from, said) = text.split_once(' ').expect("an answer");
+        assert_eq!(said, "hello");
+        Ok(from.parse().unwrap())
+    })
+}
+
+/// Addresses of the proxy from which the server is reached.
+fn of_the_proxy() -> [IpAddr; 2] {
+    ["45.11.0.1".parse().unwrap(), "2a0f:45::1".parse().unwrap()]
+}
+
+#[test]
+fn hosts_of_a_lan_connect_by_the_session() {
+    on_both_lanes(|options| {
+        let Some(w) = World::new(2) else { return };
+        let lan = Arc::new(Lan::beside(&w));
+        tell_origins(&lan.server);
+        // Past the bond: as themselves.
+        let past = || SERVER.map(|at| origin(&lan.host, at, PORT).unwrap());
+        assert_eq!(past(), HOST);
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let there = Arc::clone(&lan);
+        between(&w, &options, serve_service, |carrier| async move {
+            let listener = Tproxy::listen().unwrap();
+            let divert = Divert::start(&[LAN.into()], listener.ports()).await;
+            let divert = divert.unwrap();
+            let told_by = move |why: String| drop(tell.send(why));
+            let open = listener.open();
+            let serving = tokio::spawn(listener.serve(carrier, told_by));
+            assert_eq!(open.count(), 0);
+            blocking(move || {
+                let by_session = SERVER.map(|at| origin(&there.host, at, PORT).unwrap());
+                assert_eq!(by_session, of_the_proxy());
+                let held = there
+                    .host
+                    .run(|| TcpStream::connect((SERVER[0], PORT)).unwrap());
+                eventually("it counts", || (open.count() == 1).then_some(()));
+                drop(held);
+                eventually("it has ended", || (open.count() == 0).then_some(()));
+                for at in SERVER {
+                    let e = origin(&there.host, at, CLOSED).unwrap_err();
+                    assert_eq!(e.kind(), std::io::ErrorKind::ConnectionReset, "{e}");
+                }
+            })
+            .await;
+            for at in SERVER {
+                let told = told.recv().await.unwrap();
+                let to = SocketAddr::new(at, CLOSED);
+                assert!(told.contains(&format!("{to}: nobody listens")), "{told}");
+            }
+            serving.abort();
+            divert.close().await.unwrap();
+        });
+        // As it was.
+        assert_eq!(past(), HOST);
+        for family in ["-4", "-6"] {
+            let rules = asked(&w.device, &format!("{family} rule"));
+            assert!(!rules.contains("fwmark"), "{rules}");
+            let routes = asked(&w.device, &format!("{family} route show table all"));
+            assert!(!routes.contains("76999999"), "{routes}");
+        }
+    });
+}
+
+#[test]
+fn the_kill_switch_refuses_at_once_what_would_leave_past_the_bond() {
+    let Some(w) = World::new(1) else { return };
+    let lan = Lan::beside(&w);
+    tell_origins(&lan.server);
+    w.device.run(|| engage_kill_switch(&[LAN.into()]).unwrap());
+    let since = Instant::now();
+    for at in SERVER {
+        let e = origin(&lan.host, at, PORT).unwrap_err();
+        assert_eq!(e.kind(), std::io::ErrorKind::ConnectionRefused, "{e}");
+        // By ICMP: a socket is told when it sends again.
+        lan.host.run(|| {
+            let any: IpAddr = match at {
+                IpAddr::V4(_) => [0; 4].into(),
+                IpAddr::V6(_) => [0; 16].into(),
+            };
+            let udp = UdpSocket::bind((any, 0)).unwrap();
+            udp.connect((at, PORT)).unwrap();
+            udp.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            udp.send(b"x").unwrap();
+            let e = udp.recv(&mut [0]).unwrap_err();
+            let told = [libc::EHOSTUNREACH, libc::EACCES];
+            assert!(told.contains(&e.raw_os_error().unwrap()), "{e}");
+        });
+    }
+    assert!(since.elapsed() < Duration::from_secs(4));
+    w.device.run(|| release_kill_switch().unwrap());
+    assert_eq!(SERVER.map(|at| origin(&lan.host, at, PORT).unwrap()), HOST);
+}
