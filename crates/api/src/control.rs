@@ -19,6 +19,7 @@
 //! `CLOCK_MONOTONIC`, so processes of one machine can compare them.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
@@ -106,6 +107,13 @@ pub struct LanStatus {
     pub kill_switch: bool,
     /// Connections of theirs that are open.
     pub connections: u64,
+    /// Addresses that their packets have in the tunnel to the proxy, but for those of connections;
+    /// empty without a tunnel.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tunnel: Vec<IpAddr>,
+    /// Why packets of theirs do not go over the bond, in a sentence; absent where they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_packets: Option<String>,
 }
 
 impl Status {

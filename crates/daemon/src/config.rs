@@ -197,7 +197,11 @@ where
 {
     let engines = c.engines();
     let quic = match engines.contains(&Engine::Mpquic) {
-        true => Some(quic::take_over(c.mpquic.unwrap_or_default(), A::ROLE)?),
+        true => Some(quic::take_over(
+            c.mpquic.unwrap_or_default(),
+            c.gateway.as_ref(),
+            A::ROLE,
+        )?),
         false => None,
     };
     if let (Some(quic), Some(scheduler)) = (&quic, &c.scheduler) {

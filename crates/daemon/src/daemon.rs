@@ -182,7 +182,8 @@ impl Daemon {
             // The configuration has seen to an engine that carries them.
             let carrier = self.engines.iter().find_map(|e| e.carrier());
             if let Some(carrier) = carrier {
-                *self.lan.lock().await = Some(Lan::start(lan, carrier).await?);
+                let sessions = self.engines.iter().find_map(|e| e.tunnel_sessions());
+                *self.lan.lock().await = Some(Lan::start(lan, carrier, sessions).await?);
             }
         }
         Ok(())

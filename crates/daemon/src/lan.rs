@@ -1,6 +1,7 @@
 //! Hosts behind the device: their connections over the bond, and the kill switch, which keeps them
 //! from leaving past it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -10,6 +11,9 @@ use braid_api::config;
 use braid_forward::Carrier;
 use braid_forward::divert::{self, Divert};
 use braid_forward::inbound::{Open, Tproxy};
+use braid_forward::tunnel::device::{State, Tunnel};
+use braid_mpquic::Session;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::DaemonError;
@@ -24,6 +28,77 @@ pub(crate) struct Lan {
     divert: Divert,
     serving: JoinHandle<()>,
     open: Open,
+    packets: Packets,
+}
+
+/// Packets of hosts that belong to no connection of TCP.
+enum Packets {
+    /// Carried through the tunnel, if that is up.
+    Tunnel(watch::Receiver<State>, JoinHandle<()>),
+    /// Refused, and why.
+    Refused(String),
+}
+
+impl Packets {
+    /// Makes a tunnel over the session that there is.
+    async fn start(sessions: Option<watch::Receiver<Option<Session>>>) -> Self {
+        let Some(sessions) = sessions else {
+            return Self::Refused("no engine carries packets".to_owned());
+        };
+        match Tunnel::create().await {
+            Ok(tunnel) => Self::Tunnel(tunnel.state(), tokio::spawn(tunnel.run(sessions))),
+            Err(e) => {
+                tracing::warn!("UDP and ICMP of hosts do not go over the bond: {e}");
+                Self::Refused(e.to_string())
+            }
+        }
+    }
+
+    /// Returns the device's addresses in the tunnel, or why there is none.
+    fn status(&self) -> (Vec<IpAddr>, Option<String>) {
+        let state = match self {
+            Self::Refused(why) => return (vec![], Some(why.clone())),
+            Self::Tunnel(state, _) => state.borrow().clone(),
+        };
+        match state {
+            State::Up(given) => {
+                let why = unforwarded(given.v6.is_some());
+                let why = (!why.is_empty()).then(|| {
+                    format!(
+                        "this machine forwards nothing: sysctl -w {}=1",
+                        why.join("=1 ")
+                    )
+                });
+                (given.iter().collect(), why)
+            }
+            State::Waiting => (
+                vec![],
+                Some("there is no session with the proxy".to_owned()),
+            ),
+            State::Down(why) => (vec![], Some(why)),
+        }
+    }
+
+    async fn close(self) {
+        if let Self::Tunnel(_, running) = self {
+            running.abort();
+            let _ = running.await;
+        }
+    }
+}
+
+/// Lists the settings by which this machine does not forward, as it has to for packets of others.
+pub(crate) fn unforwarded(v6: bool) -> Vec<&'static str> {
+    let all = [
+        (true, "net.ipv4.ip_forward"),
+        (v6, "net.ipv6.conf.all.forwarding"),
+    ];
+    let is_off = |name: &str| {
+        let file = format!("/proc/sys/{}", name.replace('.', "/"));
+        std::fs::read_to_string(file).is_ok_and(|v| v.trim() == "0")
+    };
+    let wanted = all.into_iter().filter(|(wanted, _)| *wanted);
+    wanted.map(|(_, name)| name).filter(|n| is_off(n)).collect()
 }
 
 /// Puts the kill switch in place, or takes it back, as is configured. It stays when the daemon ends.
@@ -64,12 +139,17 @@ fn failed(what: &str, e: &dyn std::error::Error) -> DaemonError {
 }
 
 impl Lan {
-    /// Diverts the hosts' connections to a carrier.
-    pub(crate) async fn start(config: config::Lan, carrier: Arc<dyn Carrier>) -> Result<Self> {
+    /// Diverts the hosts' connections to a carrier, and their packets into a tunnel over sessions.
+    pub(crate) async fn start(
+        config: config::Lan,
+        carrier: Arc<dyn Carrier>,
+        sessions: Option<watch::Receiver<Option<Session>>>,
+    ) -> Result<Self> {
         let listener = Tproxy::listen()
             .map_err(|e| failed("listen for connections of hosts (IP_TRANSPARENT)", &e))?;
         let divert = Divert::start(&config.interfaces, listener.ports()).await;
         let divert = divert.map_err(|e| failed("divert connections of hosts", &e))?;
+        let packets = Packets::start(sessions).await;
         tracing::info!(
             "connections of hosts on {} go over the bond{}",
             config.interfaces.join(", "),
@@ -85,21 +165,26 @@ impl Lan {
             divert,
             serving,
             open,
+            packets,
         })
     }
 
     /// Describes it.
     pub(crate) fn status(&self) -> LanStatus {
+        let (tunnel, no_packets) = self.packets.status();
         LanStatus {
             interfaces: self.config.interfaces.clone(),
             kill_switch: self.config.kill_switch,
             connections: self.open.count() as u64,
+            tunnel,
+            no_packets,
         }
     }
 
     /// Ends it. The kill switch stays.
     pub(crate) async fn close(self) -> Result<()> {
         self.serving.abort();
+        self.packets.close().await;
         let closed = self.divert.close().await;
         if self.config.kill_switch {
             tracing::info!(

@@ -20,8 +20,9 @@ pub mod inbound;
 pub mod nft;
 mod relay;
 mod tcp;
+pub mod tunnel;
 pub mod wire;
 
 pub use carrier::{Carrier, Connection};
-pub use egress::{Allowed, Other, serve};
+pub use egress::{Allowed, Egress, Other, serve};
 pub use wire::{Refusal, Target};

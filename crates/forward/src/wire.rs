@@ -2,7 +2,7 @@
 //!
 //! The device requests a connection: one byte of version (1), one of the kind of destination (4, 6
 //! or 3), the address (4 or 16 bytes) or the name (its length in one byte, then as many), and the
-//! port (2, network order). What the program writes may follow at once. The proxy replies one byte: 0
+//! port (2, network order); or a tunnel for packets: the kind 7 and nothing else. What the program writes may follow at once. The proxy replies one byte: 0
 //! once it is connected, else a [`Refusal`]. A first byte that is no version, 32 or more, is left to
 //! others.
 
@@ -16,6 +16,7 @@ const VERSION: u8 = 1;
 const NAME: u8 = 3;
 const V4: u8 = 4;
 const V6: u8 = 6;
+const TUNNEL: u8 = 7;
 
 /// Least first byte of a stream that is none of this protocol.
 const OTHERS: u8 = 32;
@@ -81,6 +82,8 @@ impl fmt::Display for Target {
 pub enum Request {
     /// Connection to this destination.
     Connection(Target),
+    /// Tunnel for packets ([`crate::tunnel`]).
+    Tunnel,
     /// Stream of another protocol, by its first byte.
     Other(u8),
 }
@@ -175,6 +178,14 @@ pub async fn request(stream: &mut (impl AsyncWrite + Unpin), to: &Target) -> io:
     stream.write_all(&bytes).await
 }
 
+/// Requests a tunnel.
+///
+/// # Errors
+/// The stream's.
+pub(crate) async fn request_tunnel(stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    stream.write_all(&[VERSION, TUNNEL]).await
+}
+
 /// Reads the request.
 ///
 /// # Errors
@@ -202,6 +213,7 @@ pub async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<R
             let name = name.ok_or_else(|| wrong("it requests a name that is none"))?;
             Target::Name(name, stream.read_u16().await?)
         }
+        TUNNEL => return Ok(Request::Tunnel),
         _ => return Err(wrong("it requests a destination of an unknown kind")),
     };
     match to.port() {
@@ -269,7 +281,9 @@ mod tests {
         #[test]
         fn garbage_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let read = now(read_request(&mut &bytes[..]));
-            let fine = bytes.len() >= 5 && bytes[0] == VERSION && [NAME, V4, V6].contains(&bytes[1]);
+            let asks = bytes.first() == Some(&VERSION);
+            let connects = bytes.len() >= 5 && [NAME, V4, V6].contains(&bytes[1]);
+            let fine = asks && (connects || bytes.get(1) == Some(&TUNNEL));
             match bytes.first() {
                 Some(other @ OTHERS..) => prop_assert_eq!(read.ok(), Some(Request::Other(*other))),
                 _ => prop_assert!(fine || read.is_err()),

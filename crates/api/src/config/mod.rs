@@ -12,6 +12,7 @@ mod announce;
 mod buffers;
 mod control;
 mod control_socket;
+mod gateway;
 mod host;
 mod lan;
 mod manager;
@@ -37,6 +38,7 @@ pub use allow::Allow;
 pub use buffers::{Buffers, Sizes};
 pub use control::{Control, Estimator, MAX_FLOWS, Policy, Transfers, WEIGHTED};
 pub use control_socket::ControlSocket;
+pub use gateway::Gateway;
 pub use host::Host;
 pub use lan::Lan;
 pub use manager::{Manager, Mesh};
@@ -97,6 +99,9 @@ pub struct Config<A> {
     /// `[lan]`; absent: what hosts behind the device send goes as its routes say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lan: Option<Lan>,
+    /// `[gateway]`; absent: the proxy carries no packets of devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<Gateway>,
 }
 
 impl<A> Default for Config<A> {
@@ -118,6 +123,7 @@ impl<A> Default for Config<A> {
             access: IndexMap::new(),
             mpquic: None,
             lan: None,
+            gateway: None,
         }
     }
 }
@@ -184,6 +190,9 @@ impl<A: Access> Config<A> {
         self.check_accesses()?;
         self.check_mpquic()?;
         self.check_lan()?;
+        if let Some(gateway) = &self.gateway {
+            gateway.check(A::ROLE, engines)?;
+        }
         match &self.scheduler {
             Some(scheduler) => scheduler.check(engines),
             None => Ok(()),

@@ -455,6 +455,37 @@ fn hosts_behind_the_device_are_served_with_multipath_quic_alone() {
 }
 
 #[test]
+fn a_gateway_has_a_network_of_each_family() {
+    let with = |gateway: &str| {
+        let file = "engine = \"mpquic\"\nproxy = \"::1\"\n[mpquic]\nanyone = true\n[gateway]\n";
+        proxy(&format!("{file}{gateway}")).map(|c| c.gateway.unwrap())
+    };
+    let (v4, v6) = with("").unwrap().pools().unwrap();
+    assert_eq!(
+        (v4.prefix_len(), v6.map(|n| n.prefix_len())),
+        (16, Some(64))
+    );
+    let (v4, v6) = with("pool = [\"100.64.7.1/24\"]").unwrap().pools().unwrap();
+    assert_eq!((v4.to_string(), v6), ("100.64.7.0/24".to_owned(), None));
+    for (pool, word) in [
+        ("[]", "one network of IPv4"),
+        ("[\"fd00::/64\"]", "one network of IPv4"),
+        ("[\"10.0.0.0/16\", \"10.1.0.0/16\"]", "one network of IPv4"),
+        ("[\"10.0.0.0/30\"]", "8 to 29 bits"),
+        ("[\"10.0.0.0/16\", \"fd00::/96\"]", "8 to 64 bits"),
+    ] {
+        let e = with(&format!("pool = {pool}")).unwrap_err();
+        assert!(e.contains(word), "{pool}: {e}");
+    }
+    let at_device = "engine = \"mpquic\"\nproxy = \"::1\"\n[access.a]\ninterface = \"d1\"\n\
+                     [mpquic]\npins = [\"x\"]\n[gateway]\n";
+    let e = device(at_device).unwrap_err();
+    assert!(e.contains("at the proxy"), "{e}");
+    let e = proxy("proxy = \"::1\"\n[gateway]\n").unwrap_err();
+    assert!(e.contains("Multipath QUIC"), "{e}");
+}
+
+#[test]
 fn destinations_are_networks_or_the_internet() {
     let with = |allow: &str| {
         let file = "engine = \"mpquic\"\nproxy = \"::1\"\n[mpquic]\nanyone = true\nallow = ";

@@ -26,6 +26,23 @@ pub(super) mod network {
     }
 }
 
+/// Lists of addresses and prefixes.
+pub(super) mod networks {
+    use ipnet::IpNet;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(all: &[IpNet], s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(all.iter().map(ToString::to_string))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<IpNet>, D::Error> {
+        let all = Vec::<String>::deserialize(d)?;
+        let networks = all.iter().map(|s| super::parse_network(s));
+        networks.collect::<Result<_, _>>().map_err(D::Error::custom)
+    }
+}
+
 /// One address, or none.
 pub(super) mod host {
     use std::net::IpAddr;

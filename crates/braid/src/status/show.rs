@@ -323,17 +323,24 @@ impl Shown {
     }
 }
 
-/// Line about the hosts behind this device.
+/// Lines about the hosts behind this device.
 fn hosts(lan: &LanStatus) -> String {
-    format!(
-        "hosts on {}: {} over the bond, kill switch {}\n",
-        lan.interfaces.join(", "),
-        match lan.connections {
-            1 => "1 connection".to_owned(),
-            n => format!("{n} connections"),
-        },
-        if lan.kill_switch { "on" } else { "off" }
-    )
+    let on = lan.interfaces.join(", ");
+    let connections = match lan.connections {
+        1 => "1 connection".to_owned(),
+        n => format!("{n} connections"),
+    };
+    let packets = match &*lan.tunnel {
+        [] => "no tunnel".to_owned(),
+        all => format!("tunnel from {}", list(all, ", ")),
+    };
+    let switch = if lan.kill_switch { "on" } else { "off" };
+    let mut text =
+        format!("hosts on {on}: {connections} over the bond, {packets}, kill switch {switch}\n");
+    if let Some(why) = &lan.no_packets {
+        text += &format!("hosts on {on}: UDP and ICMP do not go over the bond: {why}\n");
+    }
+    text
 }
 
 /// Line about a policy that decides: estimates, and why the weights are as they are.

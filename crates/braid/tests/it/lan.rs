@@ -1,7 +1,7 @@
 //! A LAN behind the device: its hosts, which know of nothing, go over the bond or not at all.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -53,7 +53,8 @@ fn begin(more: &str) -> Option<Ends> {
     let (device, proxy) = configs(t.path(), "");
     let text = |path: &Path| std::fs::read_to_string(path).unwrap();
     let device = format!("{}[lan]\ninterfaces = [\"{LAN}\"]\n{more}", text(&device));
-    let proxy = Daemon::start(&w.proxy, t.path(), "proxy", &text(&proxy));
+    let proxy = format!("{}[gateway]\n", text(&proxy));
+    let proxy = Daemon::start(&w.proxy, t.path(), "proxy", &proxy);
     Some(Ends {
         w,
         lan,
@@ -94,11 +95,10 @@ impl Ends {
         (out.status.code(), String::from_utf8(text).unwrap())
     }
 
+    /// Asks the server from where it sees the host: by TCP and by UDP, of each family.
     fn origins(&self) -> Vec<std::io::Result<IpAddr>> {
-        SERVER
-            .iter()
-            .map(|at| origin(&self.lan.host, *at))
-            .collect()
+        let ask = |at: &IpAddr| [origin(&self.lan.host, *at), of_packets(&self.lan.host, *at)];
+        SERVER.iter().flat_map(ask).collect()
     }
 
     /// Waits until the host's connections go over the bond.
@@ -114,19 +114,33 @@ impl Ends {
 
     /// The host is refused, at once.
     fn is_cut_off(&self) {
-        for one in self.origins() {
-            assert_eq!(one.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        for at in SERVER {
+            let refused = origin(&self.lan.host, at).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+            // Told by ICMP, of which the kernel sends no more than so many.
+            assert!(of_packets(&self.lan.host, at).is_err());
         }
     }
 }
 
+/// Origins of a host whose connections and packets come from the proxy.
 fn of_the_proxy() -> Vec<IpAddr> {
-    PROXY.iter().map(|a| a.parse().unwrap()).collect()
+    twice(PROXY.map(|a| a.parse().unwrap()))
+}
+
+fn twice(all: [IpAddr; 2]) -> Vec<IpAddr> {
+    all.into_iter().flat_map(|a| [a, a]).collect()
 }
 
 /// Tells whoever connects from where it came, and then what it wrote.
 fn serve(server: &Ns) {
     for at in SERVER {
+        let udp = server.run(|| UdpSocket::bind((at, PORT)).unwrap());
+        server.spawn(move || {
+            while let Ok((_, from)) = udp.recv_from(&mut [0; 2000]) {
+                let _ = udp.send_to(from.ip().to_string().as_bytes(), from);
+            }
+        });
         let listener = server.run(|| TcpListener::bind((at, PORT)).unwrap());
         server.spawn(move || {
             while let Ok((mut tcp, from)) = listener.accept() {
@@ -140,7 +154,7 @@ fn serve(server: &Ns) {
     }
 }
 
-/// Has the server say from where it sees the host.
+/// Asks the server from where it sees the host.
 fn origin(host: &Ns, at: IpAddr) -> std::io::Result<IpAddr> {
     host.run(|| {
         let to = SocketAddr::new(at, PORT);
@@ -156,6 +170,23 @@ fn origin(host: &Ns, at: IpAddr) -> std::io::Result<IpAddr> {
     })
 }
 
+/// As [`origin`], by a datagram.
+fn of_packets(host: &Ns, at: IpAddr) -> std::io::Result<IpAddr> {
+    host.run(|| {
+        let any: IpAddr = match at {
+            IpAddr::V4(_) => [0; 4].into(),
+            IpAddr::V6(_) => [0; 16].into(),
+        };
+        let udp = UdpSocket::bind((any, 0))?;
+        udp.connect((at, PORT))?;
+        udp.set_read_timeout(Some(Duration::from_secs(2)))?;
+        udp.send(&[7; 1400])?;
+        let mut text = [0; 100];
+        let n = udp.recv(&mut text)?;
+        Ok(std::str::from_utf8(&text[..n]).unwrap().parse().unwrap())
+    })
+}
+
 #[test]
 fn a_host_goes_over_the_bond_while_a_daemon_runs_and_nowhere_else() {
     let Some(e) = begin("") else { return };
@@ -164,6 +195,7 @@ fn a_host_goes_over_the_bond_while_a_daemon_runs_and_nowhere_else() {
     let status: Status = device.get("/v1/status");
     let lan = status.lan.unwrap();
     assert_eq!((lan.interfaces, lan.kill_switch), (vec![LAN.into()], true));
+    assert_eq!((lan.tunnel.len(), lan.no_packets), (2, None));
 
     // One that is open goes on while each access dies in turn, and new ones begin at once.
     let mut open = e
@@ -202,20 +234,28 @@ fn a_host_goes_over_the_bond_while_a_daemon_runs_and_nowhere_else() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("the kill switch is taken back"), "{said}");
     let past: Vec<_> = e.origins().into_iter().map(Result::unwrap).collect();
-    assert_eq!(past, HOST);
+    assert_eq!(past, twice(HOST));
     assert_ne!(e.in_the_clear(), 0, "what is counted is there");
     let (code, said) = e.down();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("there is no kill switch"), "{said}");
 
-    // The bond itself needs no forwarding.
+    // Connections need no forwarding; packets do, and that is told.
     e.w.device.run(|| {
         for file in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
             std::fs::write(format!("/proc/sys/net/{file}"), "0").unwrap();
         }
     });
-    let _device = e.start();
-    e.bonded();
+    let device = e.start();
+    eventually("connections go over the bond", || {
+        let seen = origin(&e.lan.host, SERVER[0]).ok();
+        seen.filter(|from| of_the_proxy().contains(from))
+    });
+    eventually("why packets do not is told", || {
+        let lan = device.get::<Status>("/v1/status").lan.unwrap();
+        let why = lan.no_packets.unwrap();
+        why.contains("net.ipv4.ip_forward=1").then_some(())
+    });
 }
 
 #[test]
@@ -229,7 +269,8 @@ fn nothing_is_in_the_clear_when_the_daemon_is_killed() {
     let busy = std::thread::spawn(move || {
         while !stopped.load(Ordering::Relaxed) {
             for at in SERVER {
-                if let Ok(from) = origin(&lan.host, at) {
+                let seen = [origin(&lan.host, at), of_packets(&lan.host, at)];
+                for from in seen.into_iter().flatten() {
                     assert!(of_the_proxy().contains(&from), "{from}");
                 }
             }
@@ -256,5 +297,5 @@ fn without_a_kill_switch_a_host_leaves_as_the_routes_say() {
     e.bonded();
     assert_eq!(device.end(Signal::SIGTERM), Some(0));
     let past: Vec<_> = e.origins().into_iter().map(Result::unwrap).collect();
-    assert_eq!(past, HOST);
+    assert_eq!(past, twice(HOST));
 }

@@ -8,6 +8,7 @@ use braid_api::diagnostic::{Problem, nearest};
 use braid_api::{Role, SchedulerChange};
 use braid_core::sched::WrrMode;
 use braid_forward::Allowed;
+use braid_forward::tunnel::gateway::Pools;
 use braid_mpquic::tls::Pin;
 use braid_mpquic::{Acks, Lane, Options, Steering, congestion};
 
@@ -43,6 +44,8 @@ pub struct Quic {
     pub socks: Option<SocketAddr>,
     /// Where the proxy connects to.
     pub allow: Allowed,
+    /// Networks of the addresses of devices in tunnels; absent: the proxy carries no packets.
+    pub gateway: Option<Pools>,
 }
 
 /// A certificate and its private key, PEM.
@@ -80,7 +83,11 @@ pub enum Who {
 }
 
 /// Takes `[mpquic]` over, and checks it against what the engine has.
-pub(super) fn take_over(c: config::Mpquic, role: Role) -> Result<Quic, Problem> {
+pub(super) fn take_over(
+    c: config::Mpquic,
+    gateway: Option<&config::Gateway>,
+    role: Role,
+) -> Result<Quic, Problem> {
     let at = |key: &str, what: String| Problem::at_key(&["mpquic", key], what);
     if !congestion::names().any(|n| n == c.cc) {
         let known: Vec<_> = congestion::names().collect();
@@ -127,6 +134,9 @@ pub(super) fn take_over(c: config::Mpquic, role: Role) -> Result<Quic, Problem> 
             internet: c.allow.internet,
             networks: c.allow.networks,
         },
+        gateway: gateway
+            .and_then(config::Gateway::pools)
+            .map(|(v4, v6)| Pools { v4, v6 }),
     })
 }
 

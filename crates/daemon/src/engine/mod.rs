@@ -19,8 +19,10 @@ use braid_api::registration::{Reply, Request};
 use braid_api::{AccessChange, Connection, Engine as Kind, Priorities, SchedulerChange};
 use braid_core::control::PerDirection;
 use braid_forward::Carrier;
+use braid_mpquic::Session;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 
 use crate::DaemonError;
 use crate::accesses::Wanted;
@@ -255,6 +257,11 @@ pub(crate) trait Engine: Send + Sync {
 
     /// Returns the way on which it carries connections of programs and hosts, at a device.
     fn carrier(&self) -> Option<Arc<dyn Carrier>> {
+        None
+    }
+
+    /// Returns the sessions that packets of hosts may go over, as they come and go, at a device.
+    fn tunnel_sessions(&self) -> Option<watch::Receiver<Option<Session>>> {
         None
     }
 

@@ -6,15 +6,16 @@
 //! table goes, and the kernel would forward the LAN's packets by the routes of this machine. The
 //! kill switch is a table of its own that refuses these, and that stays until it is taken back.
 
-mod local_route;
+pub(crate) mod routes;
 mod tables;
-
-use std::io;
 
 use thiserror::Error;
 
 use crate::inbound::Ports;
 use crate::nft::{NftError, Nftables};
+use crate::tunnel;
+pub use routes::RouteError;
+use routes::{Marked, loopback};
 
 /// Mark of packets that are delivered to this machine, whatever their destination.
 pub const MARK: u32 = 0xb1d;
@@ -26,14 +27,16 @@ pub enum DivertError {
     #[error(transparent)]
     Rules(#[from] NftError),
     /// The route by which diverted packets reach the listeners.
-    #[error("{what}: {source}")]
-    Route {
-        /// What was attempted.
-        what: String,
-        /// The kernel's refusal.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Route(#[from] RouteError),
 }
+
+/// Delivery of diverted packets to this machine.
+const TO_THIS_MACHINE: Marked = Marked {
+    mark: MARK,
+    table: 76_999_999,
+    priority: 7690,
+};
 
 /// Diversion of a LAN, which goes when this is dropped; its route and the kill switch stay.
 #[derive(Debug)]
@@ -49,7 +52,12 @@ impl Divert {
     /// # Errors
     /// What the kernel refuses.
     pub async fn start(lan: &[String], ports: Ports) -> Result<Self, DivertError> {
-        local_route::add(ports).await?;
+        let lo = loopback()?;
+        for v4 in [true, false] {
+            if v4 || ports.v6.is_some() {
+                TO_THIS_MACHINE.add(v4, lo, true).await?;
+            }
+        }
         let mut nftables = Nftables::open()?;
         nftables.replace(&tables::diversion(lan, ports))?;
         Ok(Self {
@@ -67,12 +75,14 @@ impl Divert {
     }
 }
 
-/// Removes the route of a diversion that has ended with its process, if it is there.
+/// Removes the routes of a diversion and of a tunnel that have ended with their process, if they are there.
 ///
 /// # Errors
 /// What the kernel refuses.
 pub async fn remove_route() -> Result<(), DivertError> {
-    local_route::remove().await
+    TO_THIS_MACHINE.remove(loopback()?, true).await?;
+    tunnel::remove_routes().await?;
+    Ok(())
 }
 
 /// Refuses what the LAN at these interfaces would send past a daemon, from now on, whether one

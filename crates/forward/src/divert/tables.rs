@@ -3,6 +3,7 @@
 use super::MARK;
 use crate::inbound::Ports;
 use crate::nft::{Chain, Hook, Layer4, Rule, Table};
+use crate::tunnel;
 
 /// Table that hands connections to the daemon. It goes with the daemon.
 pub(super) const DIVERSION: &str = "braid";
@@ -10,7 +11,8 @@ pub(super) const DIVERSION: &str = "braid";
 pub(super) const KILL_SWITCH: &str = "braid-kill-switch";
 
 /// Makes the table that hands each TCP connection from a LAN, to whatever destination, to the
-/// listeners. What is for this machine itself is left to it.
+/// listeners, and leads all else into the tunnel. What is for this machine itself is left to it,
+/// and what stays on its link to the link.
 pub(super) fn diversion(lan: &[String], ports: Ports) -> Table {
     let mut rules = vec![];
     for interface in lan {
@@ -22,15 +24,21 @@ pub(super) fn diversion(lan: &[String], ports: Ports) -> Table {
             let diverted = arriving().to_socket(v4, Layer4::Tcp, port);
             rules.push(diverted.mark(MARK).counted().accept());
         }
+        rules.push(arriving().protocol(Layer4::Tcp).accept());
+        rules.push(arriving().to_many().accept());
+        rules.push(arriving().mark(tunnel::MARK).counted().accept());
     }
+    let lan = Chain {
+        name: "lan",
+        hook: Hook::Prerouting,
+        rules,
+    };
     Table {
         name: DIVERSION,
         owned: true,
-        chains: vec![Chain {
-            name: "lan",
-            hook: Hook::Prerouting,
-            rules,
-        }],
+        chains: std::iter::once(lan)
+            .chain(tunnel::rules::device())
+            .collect(),
     }
 }
 
@@ -41,6 +49,8 @@ pub(super) fn kill_switch(lan: &[String]) -> Table {
     for from in lan {
         let arriving = || Rule::new().arriving_on(from);
         rules.extend(lan.iter().map(|to| arriving().leaving_by(to).accept()));
+        // It is there with a daemon alone.
+        rules.push(arriving().leaving_by(tunnel::INTERFACE).accept());
         // Whoever sent it is told, so that programs do not wait.
         let tcp = arriving().protocol(Layer4::Tcp);
         rules.push(tcp.counted().reset());

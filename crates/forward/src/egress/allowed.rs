@@ -69,6 +69,15 @@ const SPECIAL_V6: [Ipv6Net; 4] = [
     v6(0x3fff, 0, 20),
 ];
 
+/// Lists the networks that are not the Internet.
+pub(crate) fn special() -> impl Iterator<Item = IpNet> {
+    let v4 = SPECIAL_V4.into_iter().map(IpNet::from);
+    // The eighth of all addresses that is global, turned about.
+    let beside = [v6(0, 0, 3), v6(0x4000, 0, 2), v6(0x8000, 0, 1)];
+    let v6 = SPECIAL_V6.into_iter().chain(beside).map(IpNet::from);
+    v4.chain(v6)
+}
+
 fn is_global(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => !SPECIAL_V4.iter().any(|net| net.contains(&ip)),
@@ -147,6 +156,14 @@ mod tests {
         }
         let none = Allowed::default().only(vec![at("8.8.8.8")]);
         assert_eq!(none, Err(Refusal::Forbidden));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_special_is_not_global(ip: IpAddr) {
+            let listed = special().any(|net| net.contains(&ip));
+            proptest::prop_assert_eq!(listed, !is_global(ip));
+        }
     }
 
     #[test]

@@ -14,8 +14,10 @@ use tokio::time::timeout;
 use crate::dial;
 use crate::relay::relay;
 use crate::tcp::Tcp;
+use crate::tunnel::gateway::Gateway;
 use crate::wire::{self, Refusal, Request, Target};
 pub use allowed::Allowed;
+pub(crate) use allowed::special;
 
 /// How long a device may take to say where to, and a connection to be made.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,32 +30,51 @@ pub struct Other {
     pub stream: Stream,
 }
 
+/// Services of a proxy for devices.
+#[derive(Clone, Default)]
+pub struct Egress {
+    /// Where it connects to, and where packets go.
+    pub allowed: Arc<Allowed>,
+    /// End of the tunnels; absent: it carries no packets.
+    pub gateway: Option<Arc<Gateway>>,
+}
+
 /// Serves the streams of a session until it ends; connections end with it. Streams that ask for
 /// something else go to `others`; one that finds it full is reset.
-pub async fn serve(session: Session, allowed: Allowed, others: mpsc::Sender<Other>) {
-    let allowed = Arc::new(allowed);
+pub async fn serve(session: Session, egress: Egress, others: mpsc::Sender<Other>) {
     let mut running = JoinSet::new();
     loop {
         tokio::select! {
             stream = session.accept() => {
                 let Ok(stream) = stream else { return };
-                running.spawn(one(stream, Arc::clone(&allowed), others.clone()));
+                let (session, egress) = (session.clone(), egress.clone());
+                running.spawn(one(session, stream, egress, others.clone()));
             }
             Some(_) = running.join_next() => {}
         }
     }
 }
 
-async fn one(mut stream: Stream, allowed: Arc<Allowed>, others: mpsc::Sender<Other>) {
+async fn one(session: Session, mut stream: Stream, egress: Egress, others: mpsc::Sender<Other>) {
     let to = match timeout(PATIENCE, wire::read_request(&mut stream)).await {
         Ok(Ok(Request::Connection(to))) => to,
+        Ok(Ok(Request::Tunnel)) => {
+            match &egress.gateway {
+                Some(gateway) => gateway.serve(&session, stream).await,
+                None => {
+                    let _ = wire::reply(&mut stream, Err(Refusal::Forbidden)).await;
+                    drop(timeout(PATIENCE, stream.shutdown()).await);
+                }
+            }
+            return;
+        }
         Ok(Ok(Request::Other(first))) => {
             let _ = others.try_send(Other { first, stream });
             return;
         }
         _ => return,
     };
-    let connected = match timeout(PATIENCE, connect(&to, &allowed)).await {
+    let connected = match timeout(PATIENCE, connect(&to, &egress.allowed)).await {
         Ok(connected) => connected,
         Err(_) => Err(Refusal::Unreachable),
     };

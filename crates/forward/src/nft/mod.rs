@@ -44,6 +44,8 @@ pub struct Chain {
 pub enum Hook {
     /// Packets that arrive, before they are routed (priority `mangle`).
     Prerouting,
+    /// Packets for this machine itself (priority `filter`).
+    Input,
     /// Packets that are forwarded (priority `filter`).
     Forward,
     /// Packets of this machine's own sockets; those whose mark a rule changes are routed again
@@ -58,7 +60,7 @@ pub enum Hook {
 impl Hook {
     fn kind(self) -> &'static str {
         match self {
-            Self::Prerouting | Self::Forward | Self::Leaving => "filter",
+            Self::Prerouting | Self::Input | Self::Forward | Self::Leaving => "filter",
             Self::Output => "route",
             Self::SourceNat => "nat",
         }
@@ -67,6 +69,7 @@ impl Hook {
     fn number(self) -> InetHookNumber {
         match self {
             Self::Prerouting => InetHookNumber::PreRouting,
+            Self::Input => InetHookNumber::LocalIn,
             Self::Forward => InetHookNumber::Forward,
             Self::Output | Self::Leaving => InetHookNumber::LocalOut,
             Self::SourceNat => InetHookNumber::PostRouting,
@@ -76,7 +79,7 @@ impl Hook {
     fn priority(self) -> i32 {
         match self {
             Self::Prerouting | Self::Output => -150,
-            Self::Forward => 0,
+            Self::Input | Self::Forward => 0,
             Self::Leaving => 10,
             Self::SourceNat => 100,
         }

@@ -191,19 +191,28 @@ impl Rule {
     /// Packets to one of the addresses of a network, of its family alone.
     #[must_use]
     pub fn to(self, net: IpNet) -> Self {
-        let family = matches!(net, IpNet::V4(_));
-        let (text, offset) = match family {
-            true => ("ip daddr", 16),
-            false => ("ip6 daddr", 24),
+        self.address("daddr", net, [16, 24])
+    }
+
+    /// Packets from one of the addresses of a network, of its family alone.
+    #[must_use]
+    pub fn from(self, net: IpNet) -> Self {
+        self.address("saddr", net, [12, 8])
+    }
+
+    /// `at`: where the address stands in the header of IPv4, and in that of IPv6.
+    fn address(self, word: &str, net: IpNet, at: [u32; 2]) -> Self {
+        let (family, offset) = match net {
+            IpNet::V4(_) => ("ip", at[0]),
+            IpNet::V6(_) => ("ip6", at[1]),
         };
         let address = octets(net.network());
         // Of an address: 4 or 16.
         let length = u32::try_from(address.len()).unwrap_or(u32::MAX);
-        let rule = self.family(family).text(format!("{text} {net}")).payload(
-            NETWORK_HEADER,
-            offset,
-            length,
-        );
+        let rule = self
+            .family(matches!(net, IpNet::V4(_)))
+            .text(format!("{family} {word} {net}"))
+            .payload(NETWORK_HEADER, offset, length);
         let rule = match net.prefix_len() == net.max_prefix_len() {
             true => rule,
             false => rule.mask(octets(net.netmask())),

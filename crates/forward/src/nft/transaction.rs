@@ -25,9 +25,9 @@ const REPLIES: usize = 64 << 10;
 #[derive(Debug, Error)]
 #[error("nftables: {attempt}: {source}{hint}")]
 pub struct NftError {
-    /// What was attempted.
+    /// Attempt, in words.
     attempt: String,
-    /// What the operator can do.
+    /// Remedy, in brackets.
     hint: &'static str,
     source: io::Error,
 }

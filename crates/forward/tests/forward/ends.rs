@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use braid_forward::carrier::OverSession;
-use braid_forward::{Allowed, Carrier, serve};
+use braid_forward::tunnel::gateway::{Gateway, Pools};
+use braid_forward::{Allowed, Carrier, Egress, serve};
 use braid_mpquic::tls::{self, Devices, Identity, Pin, Trust};
 use braid_mpquic::{Access, Device, Lane, Options, Proxy, Session};
 use braid_netns::world::{SERVICE, World};
@@ -46,6 +47,20 @@ pub(crate) fn between<T, H>(
     T: Future<Output = ()>,
     H: Future<Output = ()>,
 {
+    let here = |sessions| here(Arc::new(OverSession(sessions)));
+    with_sessions(w, options, there, here);
+}
+
+/// As [`between`], with the session itself.
+pub(crate) fn with_sessions<T, H>(
+    w: &World,
+    options: &Options,
+    there: impl FnOnce(Session) -> T + Send + 'static,
+    here: impl FnOnce(watch::Receiver<Option<Session>>) -> H + Send,
+) where
+    T: Future<Output = ()>,
+    H: Future<Output = ()>,
+{
     let identity = Identity::generate("proxy.example").unwrap();
     let pin = identity.pin();
     let (ready, when) = std::sync::mpsc::channel();
@@ -70,21 +85,47 @@ pub(crate) fn between<T, H>(
         runtime().block_on(async {
             let session = connect(pin, options).await;
             let (_keep, sessions) = watch::channel(Some(session));
-            here(Arc::new(OverSession(sessions))).await;
+            here(sessions).await;
         });
     });
     let _ = stop.send(());
     proxy.join().unwrap();
 }
 
-/// Serves the network of the service, and the Internet.
-pub(crate) async fn serve_service(session: Session) {
-    let allowed = Allowed {
+/// Destinations of these tests: the network of the service, and the Internet.
+pub(crate) fn allowed() -> Arc<Allowed> {
+    Arc::new(Allowed {
         internet: true,
         networks: vec!["10.77.0.0/24".parse().unwrap()],
-    };
+    })
+}
+
+/// Serves connections.
+pub(crate) async fn serve_service(session: Session) {
     let (others, _) = mpsc::channel(1);
-    serve(session, allowed, others).await;
+    let egress = Egress {
+        allowed: allowed(),
+        gateway: None,
+    };
+    serve(session, egress, others).await;
+}
+
+/// Serves connections and packets.
+pub(crate) async fn serve_packets(session: Session) {
+    let pools = Pools {
+        v4: "10.137.0.0/24".parse().unwrap(),
+        v6: Some("fd13:7::/64".parse().unwrap()),
+    };
+    let gateway = Arc::new(Gateway::create(pools, &allowed()).await.unwrap());
+    let (others, _) = mpsc::channel(1);
+    let egress = Egress {
+        allowed: allowed(),
+        gateway: Some(Arc::clone(&gateway)),
+    };
+    tokio::select! {
+        () = serve(session, egress, others) => {}
+        e = gateway.run() => panic!("{e}"),
+    }
 }
 
 pub(crate) async fn blocking(f: impl FnOnce() + Send + 'static) {

@@ -4,3 +4,4 @@ mod divert;
 mod ends;
 mod nft;
 mod programs;
+mod tunnel;

@@ -69,6 +69,8 @@ fn rules_are_what_nft_calls_them() {
         arriving().to("10.0.0.0/8".parse().unwrap()).drop(),
         arriving().to("2001:db8::1/128".parse().unwrap()).drop(),
         arriving().to("fd00::/9".parse().unwrap()).drop(),
+        arriving().from("10.7.0.0/16".parse().unwrap()).drop(),
+        arriving().from("fd00::/64".parse().unwrap()).drop(),
         Rule::new().marked(0x12345678).accept(),
         Rule::new().to_many().accept(),
         Rule::new().to_port(Layer4::Udp, 53).accept(),
@@ -81,6 +83,8 @@ fn rules_are_what_nft_calls_them() {
         "iifname \"lan0\" ip daddr 10.0.0.0/8 drop",
         "iifname \"lan0\" ip6 daddr 2001:db8::1 drop",
         "iifname \"lan0\" ip6 daddr fd00::/9 drop",
+        "iifname \"lan0\" ip saddr 10.7.0.0/16 drop",
+        "iifname \"lan0\" ip6 saddr fd00::/64 drop",
         "meta mark 0x12345678 accept",
         "meta pkttype != 0 accept",
         "udp dport 53 accept",
@@ -113,6 +117,10 @@ fn rules_are_what_nft_calls_them() {
     ];
     assert_eq!(chain(&ns, Hook::SourceNat, vec![masquerade]), expected);
     let of = |hook| chain(&ns, hook, vec![]).remove(0);
+    assert_eq!(
+        of(Hook::Input),
+        "type filter hook input priority 0; policy accept;"
+    );
     assert_eq!(
         of(Hook::Output),
         "type route hook output priority -150; policy accept;"
@@ -171,10 +179,12 @@ fn what_is_owned_goes_with_its_owner_and_the_kill_switch_stays() {
         "type filter hook forward priority 0; policy accept;",
         "iifname \"lan0\" oifname \"lan0\" accept",
         "iifname \"lan0\" oifname \"lan1\" accept",
+        "iifname \"lan0\" oifname \"braid0\" accept",
         "iifname \"lan0\" meta l4proto 6 counter packets 0 bytes 0 reject with tcp reset",
         "iifname \"lan0\" counter packets 0 bytes 0 reject with icmpx 3",
         "iifname \"lan1\" oifname \"lan0\" accept",
         "iifname \"lan1\" oifname \"lan1\" accept",
+        "iifname \"lan1\" oifname \"braid0\" accept",
         "iifname \"lan1\" meta l4proto 6 counter packets 0 bytes 0 reject with tcp reset",
         "iifname \"lan1\" counter packets 0 bytes 0 reject with icmpx 3",
         "}",

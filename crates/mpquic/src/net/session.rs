@@ -137,6 +137,43 @@ impl Session {
         })?
     }
 
+    /// Whether it carries messages: on the datagram lane alone.
+    pub fn has_messages(&self) -> bool {
+        let is = self.0.ask(|_, c| c.lane().is_some());
+        is.unwrap_or(false)
+    }
+
+    /// Whether both are copies of one session.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Sends messages as [`Session::send_message`] does, unordered, and the peer is woken once.
+    /// Returns how many there was no room for: they are lost.
+    ///
+    /// # Errors
+    /// [`Error::NoMessages`] on the stream lane, [`Error::Ended`].
+    pub fn send_messages(&self, all: impl Iterator<Item = Bytes>) -> Result<usize, Error> {
+        self.0.with(|_, c| match c.lane() {
+            Some(lane) => Ok(all.filter(|m| !lane.send_message(m.clone(), false)).count()),
+            None => Err(Error::NoMessages),
+        })?
+    }
+
+    /// Waits for messages, and adds those that have arrived to `into`.
+    ///
+    /// # Errors
+    /// [`Error::NoMessages`] on the stream lane, [`Error::Ended`].
+    pub async fn messages(&self, into: &mut Vec<Bytes>) -> Result<(), Error> {
+        into.push(self.message().await?);
+        let more = self.0.ask(|_, c| {
+            if let Some(lane) = c.lane() {
+                into.extend(std::iter::from_fn(|| lane.next_message()));
+            }
+        });
+        Ok(more?)
+    }
+
     /// The next message.
     ///
     /// # Errors

@@ -27,6 +27,11 @@ pub struct Pin([u8; 32]);
 const PREFIX: &str = "sha256/";
 
 impl Pin {
+    /// Returns the hash.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Computes the pin of a certificate's key.
     pub(crate) fn of(certificate: &CertificateDer<'_>) -> Result<Self, Error> {
         let parsed = ParsedCertificate::try_from(certificate)?;

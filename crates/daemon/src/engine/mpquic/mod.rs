@@ -309,7 +309,7 @@ impl Mpquic {
         }
         let work = match self.shared.role {
             Role::Device => device::start(&self).await,
-            Role::Proxy => proxy::start(&self),
+            Role::Proxy => proxy::start(&self).await,
         };
         let work = work.map_err(|e| match e {
             DaemonError::Config(e) => {
@@ -330,7 +330,7 @@ fn fixed(c: &Config) -> [(&'static str, String); 4] {
     [
         ("proxy", format!("{:?}", c.hosts)),
         ("`ignore` of [manager]", format!("{:?}", c.manager.ignore)),
-        ("[mpquic]", format!("{:?}", c.quic)),
+        ("[mpquic] or [gateway]", format!("{:?}", c.quic)),
         (
             "the accesses with their interfaces and addresses",
             format!("{accesses:?}"),
@@ -529,6 +529,10 @@ impl Engine for Mpquic {
 
     fn carrier(&self) -> Option<Arc<dyn Carrier>> {
         Some(device::carrier(self))
+    }
+
+    fn tunnel_sessions(&self) -> Option<watch::Receiver<Option<Session>>> {
+        Some(self.current.subscribe())
     }
 
     fn lost_contact(&self) -> BoxFuture<'_, Option<Lost>> {

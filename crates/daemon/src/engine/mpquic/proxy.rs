@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_api::registration;
-use braid_forward::{Allowed, Other, serve};
+use braid_forward::tunnel::INTERFACE;
+use braid_forward::tunnel::gateway::Gateway;
+use braid_forward::{Allowed, Egress, Other, serve};
 use braid_mpquic::{Options, Proxy, tls};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -18,6 +20,7 @@ use super::keys;
 use crate::DaemonError;
 use crate::config::quic::Who;
 use crate::engine::Result;
+use crate::lan::unforwarded;
 use crate::registration::{Origin, Registering, take};
 use crate::state::lock;
 
@@ -26,7 +29,7 @@ const REGISTERING: usize = 4;
 /// Longest time for one: weights that are set with it may load programs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>> {
+pub(super) async fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>> {
     let quic = &state.quic;
     let identity = keys::identity(&quic.identity)?;
     state.tell(format!("this proxy's key is {}", identity.pin()));
@@ -53,17 +56,41 @@ pub(super) fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>> {
     })?;
     let proxy = Arc::new(proxy);
     *lock(&state.proxy) = Some(Arc::clone(&proxy));
-    Ok(take_in(Arc::clone(state), proxy).boxed())
+    let egress = Egress {
+        allowed: Arc::new(quic.allow.clone()),
+        gateway: gateway(state).await?,
+    };
+    Ok(take_in(Arc::clone(state), proxy, egress).boxed())
 }
 
-async fn take_in(state: Arc<Mpquic>, proxy: Arc<Proxy>) {
+/// Opens the end of the tunnels, if it is configured.
+async fn gateway(state: &Mpquic) -> Result<Option<Arc<Gateway>>> {
+    let Some(pools) = state.quic.gateway else {
+        return Ok(None);
+    };
+    let made = Gateway::create(pools, &state.quic.allow).await;
+    let gateway = made.map_err(|e| DaemonError::Failed(format!("[gateway]: {e}")))?;
+    for what in unforwarded(pools.v6.is_some()) {
+        state.note(format!(
+            "packets of devices end here: {what} = 0 (sysctl -w {what}=1 has this machine forward)"
+        ));
+    }
+    let gateway = Arc::new(gateway);
+    let running = Arc::clone(&gateway);
+    tokio::spawn(async move {
+        let e = running.run().await;
+        tracing::error!("no more packets go to devices: read from {INTERFACE}: {e}");
+    });
+    Ok(Some(gateway))
+}
+
+async fn take_in(state: Arc<Mpquic>, proxy: Arc<Proxy>, egress: Egress) {
     loop {
         match proxy.accept().await {
             Ok(session) => {
-                let allowed = state.quic.allow.clone();
                 let token = state.number(&session);
                 let (others, registering) = mpsc::channel(REGISTERING);
-                tokio::spawn(serve(session.clone(), allowed, others));
+                tokio::spawn(serve(session.clone(), egress.clone(), others));
                 tokio::spawn(register(
                     registering,
                     token,

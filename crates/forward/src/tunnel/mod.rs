@@ -1,0 +1,111 @@
+//! IP packets of hosts over a session: UDP, ICMP and whatever else is not diverted as a connection.
+//!
+//! ```text
+//! host -> interface braid0 of the device -> messages of the session -> braid0 of the proxy -> Internet
+//! ```
+//!
+//! The proxy gives each device an address of each family, which its packets have as their source
+//! ([`device`]); whatever has another is dropped. At the proxy the kernel forwards and translates
+//! them ([`gateway`]). Packets are messages on the datagram lane, each sent once.
+
+pub mod device;
+pub mod gateway;
+mod interface;
+mod packet;
+mod pool;
+mod routes;
+pub(crate) mod rules;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::divert::RouteError;
+use crate::nft::NftError;
+pub(crate) use routes::remove as remove_routes;
+
+/// Interface of the tunnel, at either end.
+pub const INTERFACE: &str = "braid0";
+/// Maximum length of a packet: that of Ethernet, so that no host has to find a lesser one. Messages
+/// are cut to what paths carry.
+pub const MTU: u16 = 1500;
+/// Mark of packets that go into the tunnel.
+pub const MARK: u32 = 0xb1e;
+
+/// Addresses of a device in the tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// IPv4.
+    pub v4: Ipv4Addr,
+    /// IPv6, where the proxy gives one.
+    pub v6: Option<Ipv6Addr>,
+}
+
+impl Addresses {
+    /// Returns them.
+    pub fn iter(&self) -> impl Iterator<Item = IpAddr> {
+        let v6 = self.v6.map(IpAddr::from);
+        std::iter::once(self.v4.into()).chain(v6)
+    }
+}
+
+/// Why there is no tunnel.
+#[derive(Debug, Error)]
+pub enum TunnelError {
+    /// The interface or its configuration.
+    #[error("{what}: {source}")]
+    Interface {
+        /// Attempt, in words.
+        what: String,
+        /// The kernel's refusal.
+        source: io::Error,
+    },
+    /// The rules about its packets.
+    #[error(transparent)]
+    Rules(#[from] NftError),
+    /// The route into it.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+}
+
+impl TunnelError {
+    fn new(what: impl Into<String>, source: io::Error) -> Self {
+        Self::Interface {
+            what: what.into(),
+            source,
+        }
+    }
+
+    fn of(what: &str, e: rtnetlink::Error) -> Self {
+        let source = match e {
+            rtnetlink::Error::NetlinkError(m) => io::Error::from_raw_os_error(m.raw_code().abs()),
+            e => io::Error::other(e.to_string()),
+        };
+        Self::new(what, source)
+    }
+}
+
+/// Writes the addresses that a device is given.
+///
+/// # Errors
+/// The stream's.
+async fn write(stream: &mut (impl AsyncWrite + Unpin), given: Addresses) -> io::Result<()> {
+    let v6 = given.v6.unwrap_or(Ipv6Addr::UNSPECIFIED);
+    let bytes = [&given.v4.octets()[..], &v6.octets()].concat();
+    stream.write_all(&bytes).await
+}
+
+/// Reads them.
+///
+/// # Errors
+/// The stream's.
+async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Addresses> {
+    let v4 = Ipv4Addr::from_bits(stream.read_u32().await?);
+    let v6 = Ipv6Addr::from_bits(stream.read_u128().await?);
+    Ok(Addresses {
+        v4,
+        v6: (!v6.is_unspecified()).then_some(v6),
+    })
+}

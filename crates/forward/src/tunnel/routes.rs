@@ -1,0 +1,20 @@
+//! Route into the tunnel, and the rule by which the mark of packets leads to it.
+
+use crate::divert::routes::{Marked, RouteError};
+
+/// Table of the route, and priority of the rule: before those that lead by accesses.
+const INTO: Marked = Marked {
+    mark: super::MARK,
+    table: 76_999_998,
+    priority: 7691,
+};
+
+/// Leads marked packets of one family to the interface.
+pub(super) async fn add(v4: bool, interface: u32) -> Result<(), RouteError> {
+    INTO.add(v4, interface, false).await
+}
+
+/// Removes the rules of both families. The routes go with the interface.
+pub(crate) async fn remove() -> Result<(), RouteError> {
+    INTO.remove_rules().await
+}
