@@ -60,6 +60,7 @@ pub use connection::{Connection, Event, Outgoing, PathInfo};
 pub use dial::{Dial, Target};
 pub use error::Error;
 pub use host::{Host, Options};
+pub use lane::Packet;
 pub use net::{Aborted, Device, Keeper, Link, PathChange, PathEvent, Proxy, Session, Stream};
 pub use noq_proto::{ClientConfig, ServerConfig};
 pub use steering::{Acks, Lane, Steering};

@@ -19,7 +19,7 @@ const AFTER: [(u32, u32, f64); 5] = [
     (9, 10, 4.0),
 ];
 
-/// What waits for a packet that is sent again: a queue's data, in seconds of the capacity.
+/// Data that waits for a packet that is sent again, a queue of it, in seconds of the capacity.
 const WAITING: f64 = 0.1;
 
 /// The shipped scenario, whose first case ends after each change in turn.

@@ -113,7 +113,8 @@ impl Tunnel {
                 return e;
             }
             // After its end they are lost, as on any way that has ended.
-            let _ = session.send_messages(packets.drain(..));
+            let all = packets.drain(..).map(packet::queued);
+            let _ = session.send_packets(all);
         }
     }
 

@@ -108,7 +108,7 @@ impl Gateway {
                 // What one flow has sent comes together.
                 let same = |p: &Bytes| packet::ends(p).is_some_and(|(_, other)| other == to);
                 let all = std::iter::once(first).chain(std::iter::from_fn(|| rest.next_if(same)));
-                let _ = session.send_messages(all);
+                let _ = session.send_packets(all.map(packet::queued));
             }
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use super::message_order::Place;
 use super::wire::put;
 use super::*;
 
@@ -88,7 +89,9 @@ fn frame() -> impl Strategy<Value = Frame> {
     let offset = near(WINDOW).prop_map(|o| o.min((1 << 62) - 2000));
     let stream = (channel(), offset, any::<bool>(), data());
     let total = prop_oneof![near(70_000), Just(u64::from(MAX_MESSAGE))];
-    let message = (near(20_000), total, near(70_000), any::<bool>(), data());
+    let place = (near(8), near(100)).prop_map(|(flow, sequence)| Place { flow, sequence });
+    let place = prop::option::of(place);
+    let message = (near(20_000), total, near(70_000), place, data());
     prop_oneof![
         4 => stream.prop_map(|(channel, offset, fin, data)| Frame::Stream {
             channel,
@@ -96,11 +99,11 @@ fn frame() -> impl Strategy<Value = Frame> {
             fin,
             data
         }),
-        4 => message.prop_map(|(number, total, offset, ordered, data)| Frame::Message {
+        4 => message.prop_map(|(number, total, offset, place, data)| Frame::Message {
             number,
+            place,
             total: total as u32,
             offset: offset as u32,
-            ordered,
             data,
         }),
         2 => ack().prop_map(Frame::Ack),

@@ -1,13 +1,15 @@
-//! Messages that arrive on the datagram lane, each once, in order where that is wanted.
+//! Messages that arrive on the datagram lane, each once, and in the order of their flows where
+//! that is wanted.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use rangemap::RangeSet;
 
 use super::assembly::Assembly;
 use super::error::Violation;
+use super::message_order::{Orders, Place};
 
 /// The largest message.
 pub(super) const MAX_MESSAGE: u32 = 64 << 10;
@@ -21,15 +23,13 @@ const MAX_COST: usize = 16 << 20;
 const MESSAGE_COST: usize = 512;
 /// Numbers of messages that are told apart; those before are past.
 const MAX_NUMBERS: u64 = 4 * MAX_PARTIAL as u64;
-/// How long a message waits for one before it that is missing.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A message of which parts are missing.
 #[derive(Debug)]
 struct Partial {
     parts: Assembly,
     total: u32,
-    ordered: bool,
+    place: Option<Place>,
 }
 
 impl Partial {
@@ -44,8 +44,7 @@ pub(super) struct IncomingMessages {
     partial: BTreeMap<u64, Partial>,
     /// Numbers of messages that have been given, or given up.
     done: RangeSet<u64>,
-    waiting: BTreeMap<u64, (Instant, Bytes)>,
-    next_ordered: u64,
+    orders: Orders,
     ready: VecDeque<Bytes>,
     /// Bytes of memory that the partial, waiting and ready messages cost.
     held: usize,
@@ -56,13 +55,13 @@ fn cost(message: &Bytes) -> usize {
 }
 
 impl IncomingMessages {
-    /// Takes a part of a message; `place` is its number, how long it is, and where the part
-    /// begins.
+    /// Takes a part of a message: of which number, how long that is, and where the part begins;
+    /// `place` where it has one in a flow.
     pub(super) fn take(
         &mut self,
         (number, total, offset): (u64, u32, u32),
+        place: Option<Place>,
         data: &Bytes,
-        ordered: bool,
         now: Instant,
     ) -> Result<(), Violation> {
         if total > MAX_MESSAGE {
@@ -79,7 +78,7 @@ impl IncomingMessages {
         let mut message = known.unwrap_or_else(|| Partial {
             parts: Assembly::default(),
             total,
-            ordered,
+            place,
         });
         if message.total != total {
             return Err(Violation("said two lengths of one message"));
@@ -87,10 +86,13 @@ impl IncomingMessages {
         message.parts.put(0, offset.into(), data);
         if let Some(whole) = message.parts.whole(total as usize) {
             self.held += cost(&whole);
-            match message.ordered {
-                false => self.ready.push_back(whole),
-                true => {
-                    self.waiting.insert(number, (now, whole));
+            let ready = &mut self.ready;
+            match message.place {
+                None => ready.push_back(whole),
+                Some(place) => {
+                    let give = |data| ready.push_back(data);
+                    let thrown = self.orders.take(place, whole, now, give);
+                    self.held -= thrown.as_ref().map_or(0, cost);
                 }
             }
             self.finish(number);
@@ -131,7 +133,7 @@ impl IncomingMessages {
                 parts.cost()
             } else if let Some(old) = self.ready.pop_front() {
                 cost(&old)
-            } else if let Some((_, (_, old))) = self.waiting.pop_first() {
+            } else if let Some(old) = self.orders.pop() {
                 cost(&old)
             } else {
                 return;
@@ -142,25 +144,13 @@ impl IncomingMessages {
 
     /// Gives the ordered messages that need not wait (any longer).
     pub(super) fn release(&mut self, now: Instant) {
-        while let Some(entry) = self.waiting.first_entry() {
-            let number = *entry.key();
-            let before = self.next_ordered..number;
-            let all_before = self.done.gaps(&before).next().is_none();
-            let (since, _) = entry.get();
-            if !all_before && now < *since + PATIENCE {
-                return;
-            }
-            let (_, data) = entry.remove();
-            self.pass(number + 1);
-            self.next_ordered = number + 1;
-            self.ready.push_back(data);
-        }
+        let ready = &mut self.ready;
+        self.orders.release(now, |data| ready.push_back(data));
     }
 
     /// When [`IncomingMessages::release`] is wanted.
     pub(super) fn due(&self) -> Option<Instant> {
-        let (since, _) = self.waiting.values().next()?;
-        Some(*since + PATIENCE)
+        self.orders.due()
     }
 
     /// Whether there is a next message.
@@ -179,9 +169,9 @@ impl IncomingMessages {
     #[cfg(test)]
     pub(super) fn cost(&self) -> usize {
         let partial: usize = self.partial.values().map(Partial::cost).sum();
-        let whole = self.waiting.values().map(|(_, m)| m).chain(&self.ready);
+        let whole = self.orders.waiting().chain(&self.ready);
         let held = partial + whole.map(cost).sum::<usize>();
         assert_eq!(held, self.held, "what messages cost is counted wrong");
-        held + 64 * self.done.len()
+        held + 64 * self.done.len() + self.orders.cost()
     }
 }

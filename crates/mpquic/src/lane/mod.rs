@@ -8,6 +8,7 @@
 mod acknowledge;
 mod assembly;
 mod closed_channels;
+mod codel;
 mod control_updates;
 mod error;
 mod expectations;
@@ -15,6 +16,7 @@ mod flow_control;
 #[cfg(test)]
 mod hostile;
 mod incoming_messages;
+mod message_order;
 mod mtu_discovery;
 mod outgoing_messages;
 mod pending_acks;
@@ -26,6 +28,7 @@ mod sender;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +45,7 @@ pub(crate) use expectations::Expectation;
 use expectations::Expectations;
 use flow_control::WINDOW;
 use incoming_messages::MAX_MESSAGE;
+pub use outgoing_messages::Packet;
 pub(crate) use piece::Piece;
 pub use receiver::End;
 use receiver::LaneReceiver;
@@ -156,7 +160,15 @@ impl Lane {
     /// Where `ordered`, it is given after those before it, unless they do not come; else
     /// at once. False if it is too long or there is no room for it now.
     pub fn send_message(&mut self, data: Bytes, ordered: bool) -> bool {
-        data.len() <= MAX_MESSAGE as usize && self.sender.message(data, ordered)
+        // It is never dropped for having waited.
+        let since = self.clock;
+        data.len() <= MAX_MESSAGE as usize && self.sender.message(data, ordered, since)
+    }
+
+    /// Sends a packet as a message, in the queue of its flow: it may be marked or dropped there.
+    /// False if it is empty or too long.
+    pub fn send_packet(&mut self, packet: Packet, now: Instant) -> bool {
+        packet.data.len() <= MAX_MESSAGE as usize && self.sender.packet(packet, now)
     }
 
     /// The next message that has arrived.
@@ -193,13 +205,13 @@ impl Lane {
                 Frame::Stop { channel, code } => self.sender.stop(channel, code)?,
                 Frame::Message {
                     number,
+                    place,
                     total,
                     offset,
-                    ordered,
                     data,
                 } => {
-                    let place = (number, total, offset);
-                    self.receiver.messages.take(place, &data, ordered, now)?;
+                    let part = (number, total, offset);
+                    self.receiver.messages.take(part, place, &data, now)?;
                 }
                 Frame::Ack(ack) => self.on_ack(&ack, now)?,
                 Frame::Credit { channel, max } => self.sender.credited(channel, max),
@@ -290,7 +302,7 @@ impl Lane {
         let probes = probes.then_some(now);
         let fits = |p: &u32| self.recovery.room(*p, room, self.spare, probes);
         let room = paths.iter().map(fits).min();
-        let (frames, pieces) = self.sender.fill(room.unwrap_or(0), selection);
+        let (frames, pieces) = self.sender.fill(room.unwrap_or(0), selection, now);
         if frames.is_empty() {
             return Vec::new();
         }

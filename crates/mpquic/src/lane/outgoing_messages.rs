@@ -1,48 +1,152 @@
 //! Messages that wait to leave. They are sent once: what is lost of them is not sent again.
+//!
+//! Each flow has a queue of its own, and all have the same share (RFC 8290): a flow that sends
+//! little does not wait for one that sends much. Packets that wait for too long are marked where
+//! their sender understands that, else dropped ([`Codel`]).
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use super::codel::Codel;
+use super::message_order::{Place, STRICT};
 use super::piece::MIN_PIECE;
 use super::wire::{Frame, message_header};
 
 /// Bytes of messages that may wait to leave.
 const MAX_BYTES: usize = 1 << 20;
+/// Bytes of packets that may wait to leave: then the longest queue loses its oldest.
+const MAX_PACKET_BYTES: usize = 4 << 20;
+/// Bytes of a flow in each turn: a packet.
+const QUANTUM: i64 = 1514;
+/// Flows whose numbers are remembered, and for how long after the last message.
+const MAX_NUMBERED: usize = 4096;
+const REMEMBERED: Duration = Duration::from_secs(2);
 
+/// Packet of a flow, sent as a message.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// Flow that it belongs to: those of one number share a queue.
+    pub flow: u32,
+    /// Whether it is to be given in the order of its flow.
+    pub ordered: bool,
+    /// Its bytes, 1 to 65536.
+    pub data: Bytes,
+    /// Marks it for having waited (ECN, RFC 3168 5); `None` where its sender does not understand that.
+    pub mark: fn(&Bytes) -> Option<Bytes>,
+}
+
+/// Waiting message.
 #[derive(Debug)]
-struct Message {
-    number: u64,
+struct Waiting {
+    since: Instant,
     ordered: bool,
+    data: Bytes,
+    /// Absent: it is not dropped.
+    mark: Option<fn(&Bytes) -> Option<Bytes>>,
+}
+
+/// Message of which parts have left.
+#[derive(Debug)]
+struct Leaving {
+    number: u64,
+    place: Option<Place>,
     data: Bytes,
     sent: usize,
 }
 
-/// Messages that wait to leave, in the order in which they were taken.
+#[derive(Debug, Default)]
+struct Flow {
+    waiting: VecDeque<Waiting>,
+    bytes: usize,
+    /// Bytes that it may still send in this turn.
+    deficit: i64,
+    codel: Codel,
+}
+
+/// Key of the flow of messages that belong to no packet's.
+const COMMON: u64 = u64::MAX;
+
+/// Messages that wait to leave.
 #[derive(Debug, Default)]
 pub(super) struct OutgoingMessages {
-    waiting: VecDeque<Message>,
+    flows: HashMap<u64, Flow>,
+    /// Flows that have just begun to wait, and those that have had a turn.
+    new: VecDeque<u64>,
+    old: VecDeque<u64>,
+    leaving: Option<Leaving>,
     /// Bytes of the waiting messages that have not left.
     bytes: usize,
     /// Number of the next.
     next: u64,
+    numbering: Numbering,
 }
 
 impl OutgoingMessages {
     /// Takes a message; false if it is empty or there is no room for it now.
-    pub(super) fn push(&mut self, data: Bytes, ordered: bool) -> bool {
+    pub(super) fn push(&mut self, data: Bytes, ordered: bool, now: Instant) -> bool {
         if data.is_empty() || self.bytes + data.len() > MAX_BYTES {
             return false;
         }
-        self.bytes += data.len();
-        self.waiting.push_back(Message {
-            number: self.next,
+        let message = Waiting {
+            since: now,
             ordered,
             data,
-            sent: 0,
-        });
-        self.next += 1;
+            mark: None,
+        };
+        self.queue(COMMON, message);
         true
+    }
+
+    /// Takes a packet; false if it is empty.
+    pub(super) fn push_packet(&mut self, packet: Packet, now: Instant) -> bool {
+        if packet.data.is_empty() {
+            return false;
+        }
+        let message = Waiting {
+            since: now,
+            ordered: packet.ordered,
+            data: packet.data,
+            mark: Some(packet.mark),
+        };
+        self.queue(packet.flow.into(), message);
+        while self.bytes > MAX_PACKET_BYTES && self.drop_of_longest() {}
+        true
+    }
+
+    fn queue(&mut self, key: u64, message: Waiting) {
+        self.bytes += message.data.len();
+        let flow = self.flows.entry(key).or_insert_with(|| {
+            self.new.push_back(key);
+            Flow {
+                deficit: QUANTUM,
+                ..Flow::default()
+            }
+        });
+        flow.bytes += message.data.len();
+        flow.waiting.push_back(message);
+    }
+
+    /// Drops the oldest packets of the longest queue, up to half of it and 64 at once (RFC 8290
+    /// 4.1.3); false where there are none.
+    fn drop_of_longest(&mut self) -> bool {
+        let packets = self.flows.iter_mut().filter(|(key, _)| **key != COMMON);
+        let Some((_, flow)) = packets.max_by_key(|(_, f)| f.bytes) else {
+            return false;
+        };
+        let (before, most) = (flow.bytes, flow.bytes / 2);
+        for _ in 0..64 {
+            let Some(dropped) = flow.waiting.pop_front() else {
+                break;
+            };
+            flow.bytes -= dropped.data.len();
+            if flow.bytes < most {
+                break;
+            }
+        }
+        self.bytes -= before - flow.bytes;
+        before > flow.bytes
     }
 
     /// Bytes that wait.
@@ -50,11 +154,24 @@ impl OutgoingMessages {
         self.bytes
     }
 
-    /// The next part of the oldest.
-    pub(super) fn part(&mut self, room: usize) -> Option<Frame> {
-        let m = self.waiting.front_mut()?;
+    /// Whether a flow waits for its first turn: it has sent less than its share.
+    pub(super) fn has_new(&self) -> bool {
+        !self.new.is_empty()
+    }
+
+    /// Returns how many flows wait.
+    pub(super) fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// The next part of the message whose turn it is.
+    pub(super) fn part(&mut self, room: usize, now: Instant) -> Option<Frame> {
+        if self.leaving.is_none() {
+            self.leaving = self.dequeue(now);
+        }
+        let m = self.leaving.as_mut()?;
         let (total, offset) = (m.data.len() as u32, m.sent as u32);
-        let fits = room.checked_sub(message_header(m.number, total, offset, room))?;
+        let fits = room.checked_sub(message_header(m.number, m.place, total, offset, room))?;
         let left = m.data.len() - m.sent;
         if left > fits && fits < MIN_PIECE {
             return None;
@@ -62,22 +179,253 @@ impl OutgoingMessages {
         let n = left.min(fits);
         let frame = Frame::Message {
             number: m.number,
+            place: m.place,
             total,
             offset,
-            ordered: m.ordered,
             data: m.data.slice(m.sent..m.sent + n),
         };
         m.sent += n;
         self.bytes -= n;
         if m.sent == m.data.len() {
-            self.waiting.pop_front();
+            self.leaving = None;
         }
         Some(frame)
+    }
+
+    /// Takes the next message out of its queue: flows take turns of [`QUANTUM`] bytes.
+    fn dequeue(&mut self, now: Instant) -> Option<Leaving> {
+        loop {
+            let (key, is_new) = match (self.new.front(), self.old.front()) {
+                (Some(key), _) => (*key, true),
+                (None, Some(key)) => (*key, false),
+                (None, None) => return None,
+            };
+            let turn = if is_new { &mut self.new } else { &mut self.old };
+            let Some(flow) = self.flows.get_mut(&key) else {
+                turn.pop_front();
+                continue;
+            };
+            if flow.deficit <= 0 {
+                flow.deficit += QUANTUM;
+                turn.pop_front();
+                self.old.push_back(key);
+                continue;
+            }
+            let Some(message) = flow.next(&mut self.bytes, now) else {
+                turn.pop_front();
+                // Once more behind the others: one that always comes anew would always be first.
+                match is_new && !self.old.is_empty() {
+                    true => self.old.push_back(key),
+                    false => drop(self.flows.remove(&key)),
+                }
+                continue;
+            };
+            flow.deficit -= message.data.len() as i64;
+            let place = message.ordered.then(|| self.numbering.next(key, now));
+            let number = self.next;
+            self.next += 1;
+            return Some(Leaving {
+                number,
+                place,
+                data: message.data,
+                sent: 0,
+            });
+        }
     }
 
     /// Bytes of memory that they hold, at most.
     #[cfg(test)]
     pub(super) fn cost(&self) -> usize {
-        self.waiting.len() * size_of::<Message>() + self.bytes
+        let waiting = |f: &Flow| f.waiting.capacity() * size_of::<Waiting>() + size_of::<Flow>();
+        let flows: usize = self.flows.values().map(waiting).sum();
+        let turns = (self.new.len() + self.old.len()) * 8;
+        flows + turns + self.bytes + self.numbering.cost()
+    }
+}
+
+impl Flow {
+    /// Takes its next message out; `bytes` is what all flows have waiting.
+    fn next(&mut self, bytes: &mut usize, now: Instant) -> Option<Waiting> {
+        loop {
+            let mut message = self.waiting.pop_front()?;
+            self.bytes -= message.data.len();
+            let Some(mark) = message.mark else {
+                return Some(message);
+            };
+            let short = self.bytes <= QUANTUM as usize;
+            if !self.codel.drops(message.since, short, now) {
+                return Some(message);
+            }
+            if let Some(marked) = mark(&message.data) {
+                message.data = marked;
+                return Some(message);
+            }
+            *bytes -= message.data.len();
+        }
+    }
+}
+
+/// Numbers of messages within their flows. A flow that was idle for long is another one: the peer
+/// may have forgotten it.
+#[derive(Debug, Default)]
+struct Numbering {
+    /// Of each key: its flow, the next number, and when the last one was given.
+    flows: HashMap<u64, (u64, u64, Instant)>,
+    last: u64,
+}
+
+impl Numbering {
+    fn next(&mut self, key: u64, now: Instant) -> Place {
+        let is_live = |at: Instant| key == COMMON || now.duration_since(at) < REMEMBERED;
+        if let Some((flow, next, at)) = self.flows.get_mut(&key)
+            && is_live(*at)
+        {
+            let place = Place {
+                flow: *flow,
+                sequence: *next,
+            };
+            (*next, *at) = (*next + 1, now);
+            return place;
+        }
+        if self.flows.len() >= MAX_NUMBERED {
+            self.flows
+                .retain(|key, (.., at)| *key == COMMON || now.duration_since(*at) < REMEMBERED);
+            if self.flows.len() >= MAX_NUMBERED {
+                self.flows.retain(|key, _| *key == COMMON);
+            }
+        }
+        let flow = match key {
+            COMMON => STRICT,
+            _ => {
+                self.last += 1;
+                self.last
+            }
+        };
+        self.flows.insert(key, (flow, 1, now));
+        Place { flow, sequence: 0 }
+    }
+
+    #[cfg(test)]
+    fn cost(&self) -> usize {
+        self.flows.capacity() * 48
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn never(_: &Bytes) -> Option<Bytes> {
+        None
+    }
+
+    fn always(data: &Bytes) -> Option<Bytes> {
+        Some(vec![0xce; data.len()].into())
+    }
+
+    fn packet(flow: u32, len: usize) -> Packet {
+        Packet {
+            flow,
+            ordered: true,
+            data: vec![flow as u8; len].into(),
+            mark: never,
+        }
+    }
+
+    /// Whole messages that leave next.
+    fn leave(m: &mut OutgoingMessages, now: Instant) -> Option<(Option<Place>, Bytes)> {
+        match m.part(70_000, now)? {
+            Frame::Message { place, data, .. } => Some((place, data)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn flows_have_the_same_share_and_one_that_begins_goes_first() {
+        let (mut m, now) = (OutgoingMessages::default(), Instant::now());
+        for _ in 0..100 {
+            m.push_packet(packet(1, 1400), now);
+            m.push_packet(packet(2, 350), now);
+        }
+        let mut sent = [0; 4];
+        for n in 0..100 {
+            if n == 50 {
+                m.push_packet(packet(3, 100), now);
+                assert!(m.has_new());
+            }
+            let (_, data) = leave(&mut m, now).unwrap();
+            assert!(n != 50 || data[0] == 3, "{n}: {data:?}");
+            sent[usize::from(data[0])] += data.len();
+        }
+        let ratio = sent[1] as f64 / sent[2] as f64;
+        assert!((0.9..1.15).contains(&ratio), "{sent:?}");
+    }
+
+    #[test]
+    fn each_flow_has_its_own_numbers_and_a_new_one_after_a_rest() {
+        let (mut m, begin) = (OutgoingMessages::default(), Instant::now());
+        let mut send = |flow, now| {
+            m.push_packet(packet(flow, 10), now);
+            leave(&mut m, now).unwrap().0.unwrap()
+        };
+        let place = |flow, sequence| Place { flow, sequence };
+        assert_eq!(send(7, begin), place(1, 0));
+        assert_eq!(send(9, begin), place(2, 0));
+        assert_eq!(send(7, begin + MS * 1000), place(1, 1));
+        assert_eq!(send(7, begin + MS * 2000), place(1, 2));
+        assert_eq!(send(9, begin + MS * 2100), place(3, 0));
+    }
+
+    #[test]
+    fn what_waits_for_long_is_marked_or_dropped() {
+        for (mark, name) in [
+            (never as fn(&Bytes) -> Option<Bytes>, "never"),
+            (always, "always"),
+        ] {
+            let (mut m, begin) = (OutgoingMessages::default(), Instant::now());
+            let (mut came, mut marked) = (0, 0);
+            // Twice what leaves.
+            for ms in 0..2000 {
+                let now = begin + MS * ms;
+                for _ in 0..2 {
+                    m.push_packet(
+                        Packet {
+                            mark,
+                            ..packet(1, 1000)
+                        },
+                        now,
+                    );
+                }
+                let (_, data) = leave(&mut m, now).unwrap();
+                came += 1;
+                marked += usize::from(data[0] == 0xce);
+            }
+            assert_eq!(came, 2000);
+            let waiting = m.bytes() / 1000;
+            match name {
+                "never" => assert!(waiting < 1950 && marked == 0, "{waiting} wait"),
+                _ => assert!(waiting == 2000 && marked > 20, "{marked} are marked"),
+            }
+        }
+    }
+
+    #[test]
+    fn where_all_is_full_the_longest_queue_loses_its_oldest() {
+        let (mut m, now) = (OutgoingMessages::default(), Instant::now());
+        m.push_packet(packet(2, 1000), now);
+        assert!(m.push(vec![9; 1000].into(), true, now));
+        for _ in 0..10_000 {
+            m.push_packet(packet(1, 1400), now);
+            assert!(m.bytes() <= MAX_PACKET_BYTES);
+        }
+        assert!(m.bytes() > MAX_PACKET_BYTES - 100 * 1400);
+        let mut seen = [0; 10];
+        while let Some((_, data)) = leave(&mut m, now) {
+            seen[usize::from(data[0])] += 1;
+        }
+        assert_eq!((seen[2], seen[9]), (1, 1));
+        assert_eq!((m.bytes(), m.flows()), (0, 0));
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::ops::Range;
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -11,9 +12,10 @@ use super::closed_channels::ClosedChannels;
 use super::control_updates::{ControlUpdates, Update};
 use super::error::Violation;
 use super::flow_control::{ALL_WINDOW, WINDOW};
-use super::outgoing_messages::OutgoingMessages;
+use super::outgoing_messages::{OutgoingMessages, Packet};
 use super::piece::{MIN_PIECE, Piece};
 use super::stream::Stream;
+use super::turns::Turns;
 use super::wire::{Frame, Frames, stream_header};
 
 /// Bytes of one stream that may wait for acknowledgement.
@@ -49,6 +51,7 @@ pub(super) struct LaneSender {
     /// Maximum bytes under way of each stream.
     pub(super) span: u64,
     messages: OutgoingMessages,
+    turns: Turns,
     /// Pieces to retransmit, in order.
     retransmit: BTreeSet<Piece>,
     /// Bytes of them.
@@ -69,6 +72,7 @@ impl Default for LaneSender {
             max_data: ALL_WINDOW,
             span: u64::MAX,
             messages: OutgoingMessages::default(),
+            turns: Turns::default(),
             retransmit: BTreeSet::new(),
             retransmit_bytes: 0,
             updates: ControlUpdates::default(),
@@ -114,8 +118,13 @@ impl LaneSender {
     }
 
     /// Takes a message; false if there is no room for it now.
-    pub(super) fn message(&mut self, data: Bytes, ordered: bool) -> bool {
-        self.messages.push(data, ordered)
+    pub(super) fn message(&mut self, data: Bytes, ordered: bool, now: Instant) -> bool {
+        self.messages.push(data, ordered, now)
+    }
+
+    /// Takes a packet; false if it is empty.
+    pub(super) fn packet(&mut self, packet: Packet, now: Instant) -> bool {
+        self.messages.push_packet(packet, now)
     }
 
     /// The peer takes this much.
@@ -156,7 +165,12 @@ impl LaneSender {
 
     /// Fills a datagram of at most `room` bytes: frames, and what to send again should
     /// they be lost.
-    pub(super) fn fill(&mut self, mut room: usize, selection: Selection) -> (Frames, Vec<Piece>) {
+    pub(super) fn fill(
+        &mut self,
+        mut room: usize,
+        selection: Selection,
+        now: Instant,
+    ) -> (Frames, Vec<Piece>) {
         let (mut frames, mut pieces) = (Frames::new(), Vec::new());
         while let Some((frame, update, used)) = self.updates.next(room) {
             frames.push(frame);
@@ -167,8 +181,7 @@ impl LaneSender {
         while let Some(frame) = retransmits
             .then(|| self.next_retransmission(room))
             .flatten()
-            .or_else(|| self.messages.part(room))
-            .or_else(|| self.fresh(room))
+            .or_else(|| self.next_new(room, now))
         {
             if let Frame::Stream {
                 data,
@@ -188,6 +201,39 @@ impl LaneSender {
             frames.push(frame);
         }
         (frames, pieces)
+    }
+
+    /// Returns what has not been sent yet: of a message, or of a stream.
+    fn next_new(&mut self, room: usize, now: Instant) -> Option<Frame> {
+        if self.messages.bytes() == 0 {
+            self.turns.forget();
+            return self.fresh(room);
+        }
+        let credit = self.max_data - self.sent;
+        let waits = |s: &&Stream| s.fresh().min(credit) > 0;
+        let streams = self.streams.values().filter(waits).count();
+        if streams == 0 {
+            self.turns.forget();
+        }
+        let flows = self.messages.flows();
+        // A flow that sends less than its share is not held up by streams, either.
+        let messages = streams == 0 || self.messages.has_new() || self.turns.is_messages();
+        let (frame, was_message) = match messages {
+            true => match self.messages.part(room, now) {
+                Some(frame) => (Some(frame), true),
+                None => (self.fresh(room), false),
+            },
+            false => match self.fresh(room) {
+                Some(frame) => (Some(frame), false),
+                None => (self.messages.part(room, now), true),
+            },
+        };
+        if let Some(frame) = &frame
+            && streams > 0
+        {
+            self.turns.sent(was_message, frame.bytes(), flows, streams);
+        }
+        frame
     }
 
     /// Returns the next retransmission, cut where it does not fit.

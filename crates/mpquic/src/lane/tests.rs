@@ -283,9 +283,12 @@ fn messages_that_nobody_takes_are_bounded() {
     for number in 0..2000 {
         let frame = Frame::Message {
             number,
+            place: (number % 2 == 0).then_some(message_order::Place {
+                flow: 0,
+                sequence: number / 2,
+            }),
             total: MAX_MESSAGE,
             offset: 0,
-            ordered: number % 2 == 0,
             data: Bytes::from(vec![1; MAX_MESSAGE as usize]),
         };
         assert_eq!(l.receive(datagram(&[frame]), now), Ok(()));

@@ -3,8 +3,8 @@
 //! ```text
 //! datagram = kind (1 byte) [path (i) sequence (i) sent (4 bytes)] frame*
 //! frame    = 1 | 2  channel (i) offset (i) length (i) bytes   stream data; 2: its last
-//!          | 3 | 4  number (i) total (i) offset (i) length (i) bytes
-//!                                             part of a message; 4: to be given in order
+//!          | 3 | 4  number (i) [flow (i) sequence (i)] total (i) offset (i) length (i) bytes
+//!                        part of a message; 4: to be given in the order of its flow
 //!          | 5      path (i) largest (i) received (4 bytes) delay (i) count (i)
 //!                   first (i) [gap (i) length (i)]*          acknowledgement
 //!          | 6      channel (i) max (i)                      credit of a channel
@@ -33,6 +33,7 @@ use noq_proto::coding::{Decodable, Encodable};
 use noq_proto::{PathId, VarInt};
 use smallvec::SmallVec;
 
+use super::message_order::Place;
 pub(super) use ack::{Ack, MAX_RANGES};
 
 /// Kinds of datagrams.
@@ -55,8 +56,18 @@ pub(super) const fn stream_header(channel: u64, offset: u64, room: usize) -> usi
 }
 
 /// Bytes of a frame's own that stand before at most `room` bytes of a message.
-pub(super) const fn message_header(number: u64, total: u32, offset: u32, room: usize) -> usize {
-    1 + size(number) + size(total as u64) + size(offset as u64) + size(room as u64)
+pub(super) const fn message_header(
+    number: u64,
+    place: Option<Place>,
+    total: u32,
+    offset: u32,
+    room: usize,
+) -> usize {
+    let place = match place {
+        Some(p) => size(p.flow) + size(p.sequence),
+        None => 0,
+    };
+    1 + size(number) + place + size(total as u64) + size(offset as u64) + size(room as u64)
 }
 
 /// Bytes of a numbered datagram's own: on each of the first paths the same, also later, as
@@ -89,9 +100,10 @@ pub(super) enum Frame {
     },
     Message {
         number: u64,
+        /// Place in a flow, where it is to be given in order.
+        place: Option<Place>,
         total: u32,
         offset: u32,
-        ordered: bool,
         data: Bytes,
     },
     Ack(Ack),
@@ -185,11 +197,11 @@ impl Frame {
             } => stream_header(*channel, *offset, data.len()) + data.len(),
             Self::Message {
                 number,
+                place,
                 total,
                 offset,
                 data,
-                ..
-            } => message_header(*number, *total, *offset, data.len()) + data.len(),
+            } => message_header(*number, *place, *total, *offset, data.len()) + data.len(),
             _ => {
                 let mut out = BytesMut::new();
                 self.write(&mut out);
@@ -214,13 +226,17 @@ impl Frame {
             }
             Self::Message {
                 number,
+                place,
                 total,
                 offset,
-                ordered,
                 data,
             } => {
-                out.put_u8(3 + u8::from(*ordered));
+                out.put_u8(3 + u8::from(place.is_some()));
                 put(out, *number);
+                if let Some(place) = place {
+                    put(out, place.flow);
+                    put(out, place.sequence);
+                }
                 put(out, (*total).into());
                 put(out, (*offset).into());
                 put(out, data.len() as u64);
@@ -282,19 +298,26 @@ impl Frame {
                 }
             }
             3 | 4 => {
-                let (number, total) = (get(buf)?, get_u32(buf)?);
+                let number = get(buf)?;
+                let place = match kind {
+                    4 => Some(Place {
+                        flow: get(buf)?,
+                        sequence: get(buf)?,
+                    }),
+                    _ => None,
+                };
+                let total = get_u32(buf)?;
                 let offset = get_u32(buf)?;
                 let data = get_data(buf)?;
                 let end = u64::from(offset) + data.len() as u64;
                 if end > total.into() {
                     return Err(Malformed("a message longer than it says"));
                 }
-                let ordered = kind == 4;
                 Self::Message {
                     number,
+                    place,
                     total,
                     offset,
-                    ordered,
                     data,
                 }
             }
@@ -386,11 +409,13 @@ mod tests {
 
     fn frame() -> impl Strategy<Value = Frame> {
         let stream = (0..=MAX_NUMBER, 0..MAX_NUMBER - 300, any::<bool>(), data());
+        let place =
+            (0..=MAX_NUMBER, 0..=MAX_NUMBER).prop_map(|(flow, sequence)| Place { flow, sequence });
         let message = (
             0..=MAX_NUMBER,
             0u32..1000,
             0u32..1000,
-            any::<bool>(),
+            prop::option::of(place),
             data(),
         );
         prop_oneof![
@@ -400,11 +425,11 @@ mod tests {
                 fin,
                 data
             }),
-            message.prop_map(|(number, more, offset, ordered, data)| Frame::Message {
+            message.prop_map(|(number, more, offset, place, data)| Frame::Message {
                 number,
+                place,
                 total: offset + data.len() as u32 + more,
                 offset,
-                ordered,
                 data,
             }),
             ack().prop_map(Frame::Ack),

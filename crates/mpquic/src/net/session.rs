@@ -18,6 +18,7 @@ use super::session_end::Ended;
 use super::stream::Stream;
 use crate::access::AccessChange;
 use crate::connection::PathInfo;
+use crate::lane::Packet;
 use crate::tls::Pin;
 use crate::{Access, Connection, Error, Steering};
 
@@ -148,14 +149,19 @@ impl Session {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Sends messages as [`Session::send_message`] does, unordered, and the peer is woken once.
-    /// Returns how many there was no room for: they are lost.
+    /// Sends packets as messages, each in the queue of its flow, where it may be marked or dropped.
     ///
     /// # Errors
     /// [`Error::NoMessages`] on the stream lane, [`Error::Ended`].
-    pub fn send_messages(&self, all: impl Iterator<Item = Bytes>) -> Result<usize, Error> {
+    pub fn send_packets(&self, all: impl Iterator<Item = Packet>) -> Result<(), Error> {
         self.0.with(|_, c| match c.lane() {
-            Some(lane) => Ok(all.filter(|m| !lane.send_message(m.clone(), false)).count()),
+            Some(lane) => {
+                let now = Instant::now();
+                for packet in all {
+                    lane.send_packet(packet, now);
+                }
+                Ok(())
+            }
             None => Err(Error::NoMessages),
         })?
     }

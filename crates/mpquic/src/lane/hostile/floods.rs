@@ -25,9 +25,12 @@ fn stream(channel: u64, offset: u64, len: usize, fin: bool) -> Frame {
 fn message(number: u64, total: u32, offset: u32, len: usize) -> Frame {
     Frame::Message {
         number,
+        place: number.is_multiple_of(2).then_some(Place {
+            flow: number % 7,
+            sequence: number / 14,
+        }),
         total,
         offset,
-        ordered: number.is_multiple_of(2),
         data: Bytes::from(vec![1; len]),
     }
 }
