@@ -48,7 +48,7 @@ impl Packets {
         match Tunnel::create().await {
             Ok(tunnel) => Self::Tunnel(tunnel.state(), tokio::spawn(tunnel.run(sessions))),
             Err(e) => {
-                tracing::warn!("UDP and ICMP of hosts do not go over the bond: {e}");
+                tracing::warn!("packets of hosts beside TCP are refused: {e}");
                 Self::Refused(e.to_string())
             }
         }
@@ -64,10 +64,12 @@ impl Packets {
             State::Up(given) => {
                 let why = unforwarded(given.v6.is_some());
                 let why = (!why.is_empty()).then(|| {
-                    format!(
-                        "this machine forwards nothing: sysctl -w {}=1",
-                        why.join("=1 ")
-                    )
+                    let what = match (&*why, given.v6) {
+                        (["net.ipv6.conf.all.forwarding"], _) => "those of IPv6 end here",
+                        (["net.ipv4.ip_forward"], Some(_)) => "those of IPv4 end here",
+                        _ => "they end here",
+                    };
+                    format!("{what}: sysctl -w {}=1", why.join("=1 "))
                 });
                 (given.iter().collect(), why)
             }

@@ -338,7 +338,7 @@ fn hosts(lan: &LanStatus) -> String {
     let mut text =
         format!("hosts on {on}: {connections} over the bond, {packets}, kill switch {switch}\n");
     if let Some(why) = &lan.no_packets {
-        text += &format!("hosts on {on}: UDP and ICMP do not go over the bond: {why}\n");
+        text += &format!("hosts on {on}: packets beside TCP: {why}\n");
     }
     text
 }

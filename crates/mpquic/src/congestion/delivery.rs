@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 /// A rate is over this time at least: acknowledgements come in batches.
 const MIN_INTERVAL: Duration = Duration::from_millis(50);
+/// Time for which a rate is remembered, at least.
+const REMEMBERED: Duration = Duration::from_secs(1);
 
 /// Bytes that were acknowledged, without packets that only acknowledge.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,6 +16,9 @@ pub(crate) struct Delivery {
     pub(crate) rate: Option<f64>,
     /// Begin of the round trip that is under way, and the bytes until then.
     from: Option<(Instant, u64)>,
+    /// Greatest rates of this second and of the one before, and when this one began.
+    greatest: [f64; 2],
+    second: Option<Instant>,
 }
 
 impl Delivery {
@@ -25,7 +30,23 @@ impl Delivery {
         if elapsed >= rtt.max(MIN_INTERVAL) {
             self.rate = Some((self.bytes - before) as f64 / elapsed.as_secs_f64());
             self.from = Some((now, self.bytes));
+            self.remember(now);
         }
+    }
+
+    fn remember(&mut self, now: Instant) {
+        let begin = *self.second.get_or_insert(now);
+        if now.saturating_duration_since(begin) >= REMEMBERED {
+            self.greatest = [0.0, self.greatest[0]];
+            self.second = Some(now);
+        }
+        self.greatest[0] = self.greatest[0].max(self.rate.unwrap_or(0.0));
+    }
+
+    /// Returns the greatest rate of the last one to two seconds, bytes per second; none before the
+    /// first.
+    pub(crate) fn greatest(&self) -> Option<f64> {
+        self.rate.map(|_| self.greatest[0].max(self.greatest[1]))
     }
 }
 

@@ -76,7 +76,25 @@ pub(crate) struct Slot {
     pub(crate) facts: Option<Facts>,
 }
 
+/// Queue that packets of others may have at a path, at least: half of what is good for voice.
+const SHORT_QUEUE: Duration = Duration::from_millis(5);
+/// Packets that the window for these has room for, at least.
+const SHORT_WINDOW: u64 = 10;
+
 impl Slot {
+    /// Returns a window with which the path's queue stays short: what it has lately delivered in
+    /// the least round trip and a little longer, and twice that while no queue shows.
+    pub(crate) fn short_window(&self) -> u64 {
+        let Some(rate) = self.delivery.greatest() else {
+            return self.window;
+        };
+        let slack = SHORT_QUEUE.max(self.min_rtt / 8);
+        let shows = self.srtt.saturating_sub(self.min_rtt) > slack;
+        let times = if shows { 1.0 } else { 1.25 };
+        let bytes = times * rate * (self.min_rtt + slack).as_secs_f64();
+        self.window.min((bytes as u64).max(SHORT_WINDOW * self.mtu))
+    }
+
     pub(super) fn new(window: u64, mtu: u64) -> Self {
         Self {
             alive: true,

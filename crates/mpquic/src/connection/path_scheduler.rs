@@ -99,6 +99,9 @@ impl PathScheduler {
             let slot = &mut slots[p.slot];
             slot.ease(now);
             let mut view = view(p, slot);
+            if lane.is_some_and(Lane::has_packets_alone) {
+                view.window = slot.short_window();
+            }
             if let Some(access) = p.access.map(|i| &accesses[i]) {
                 let beside = paths.iter().filter(|o| o.access == p.access);
                 let beside = beside.filter(|o| o.established).count().max(1);

@@ -1,7 +1,7 @@
 //! Choice of what is sent next, and on which path, on either lane.
 
 use std::num::NonZeroUsize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use braid_core::Time;
 use braid_core::sched::xlink::{Oldest, reinject};
@@ -284,6 +284,9 @@ impl Connection {
         match decision {
             Decision::Send { path, most } => {
                 let view = &views[path];
+                let usable = views.iter().filter(|v| v.usable && !v.backup);
+                let fastest = usable.map(|v| v.srtt).min().unwrap_or(view.srtt);
+                lane.set_behind(view.srtt.saturating_sub(fastest) / 2);
                 for _ in 0..burst(view, most) {
                     let next = lane.write_next(&[view.id], room, selection, now);
                     // It takes all of that along.
@@ -295,6 +298,7 @@ impl Connection {
                 }
             }
             Decision::Copies(set) => {
+                lane.set_behind(Duration::ZERO);
                 let ids: Vec<u32> = set.iter().map(|i| views[i].id).collect();
                 self.outbox
                     .extend(lane.write_next(&ids, room, selection, now));

@@ -283,6 +283,16 @@ impl Lane {
         datagram
     }
 
+    /// Tells how much longer the path takes that is to carry what is next than the fastest.
+    pub(crate) fn set_behind(&mut self, by: Duration) {
+        self.sender.behind = by;
+    }
+
+    /// Whether nothing waits but messages.
+    pub(crate) fn has_packets_alone(&self) -> bool {
+        self.sender.has_messages_alone()
+    }
+
     /// Leaves so many bytes of the next packet to QUIC, which knows nothing of what a path
     /// carries.
     pub(crate) fn leave(&mut self, bytes: usize) {
@@ -352,6 +362,7 @@ impl Lane {
         paths
             .chain(self.acks.at())
             .chain(self.receiver.messages.due())
+            .chain(self.sender.due())
             .min()
     }
 
@@ -359,6 +370,7 @@ impl Lane {
     pub(crate) fn tick(&mut self, now: Instant, quic_waits: impl Fn(u32) -> bool) {
         self.sender.on_lost(self.recovery.tick(now, quic_waits));
         self.receiver.messages.release(now);
+        self.sender.pass(now);
     }
 
     /// Returns the peer's clock at the arrival of the latest datagram on a path less ours at

@@ -81,6 +81,8 @@ pub(super) struct OutgoingMessages {
     /// Number of the next.
     next: u64,
     numbering: Numbering,
+    /// Time until which the packets that wait do not leave on the path that had room last.
+    held: Option<Instant>,
 }
 
 impl OutgoingMessages {
@@ -154,9 +156,29 @@ impl OutgoingMessages {
         self.bytes
     }
 
-    /// Whether a flow waits for its first turn: it has sent less than its share.
-    pub(super) fn has_new(&self) -> bool {
-        !self.new.is_empty()
+    /// Whether a flow waits for its first turn, on a path that takes `behind` longer than the
+    /// fastest: it has sent less than its share.
+    pub(super) fn has_new(&self, now: Instant, behind: Duration) -> bool {
+        self.new
+            .front()
+            .is_some_and(|key| self.waits_for(*key, behind).is_none_or(|t| t <= now))
+    }
+
+    /// Time until which the first packet of a flow rather waits for the fastest path; none without
+    /// one.
+    fn waits_for(&self, key: u64, behind: Duration) -> Option<Instant> {
+        let first = self.flows.get(&key)?.waiting.front()?;
+        first.mark.map(|_| first.since + behind)
+    }
+
+    /// Notes that time has passed: what was kept until now waits for room alone.
+    pub(super) fn pass(&mut self, now: Instant) {
+        self.held = self.held.filter(|t| *t > now);
+    }
+
+    /// Time at which a packet may leave that was kept for a faster path.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.held.filter(|_| self.bytes > 0)
     }
 
     /// Returns how many flows wait.
@@ -164,10 +186,12 @@ impl OutgoingMessages {
         self.flows.len()
     }
 
-    /// The next part of the message whose turn it is.
-    pub(super) fn part(&mut self, room: usize, now: Instant) -> Option<Frame> {
+    /// The next part of the message whose turn it is, on a path that takes `behind` longer than the
+    /// fastest: there a flow that sends little has its packets wait, in case that one has room.
+    pub(super) fn part(&mut self, room: usize, now: Instant, behind: Duration) -> Option<Frame> {
         if self.leaving.is_none() {
-            self.leaving = self.dequeue(now);
+            self.held = None;
+            self.leaving = self.dequeue(now, behind);
         }
         let m = self.leaving.as_mut()?;
         let (total, offset) = (m.data.len() as u32, m.sent as u32);
@@ -193,10 +217,16 @@ impl OutgoingMessages {
     }
 
     /// Takes the next message out of its queue: flows take turns of [`QUANTUM`] bytes.
-    fn dequeue(&mut self, now: Instant) -> Option<Leaving> {
+    fn dequeue(&mut self, now: Instant, behind: Duration) -> Option<Leaving> {
         loop {
-            let (key, is_new) = match (self.new.front(), self.old.front()) {
-                (Some(key), _) => (*key, true),
+            let new = self.new.front().copied();
+            let has_sent = |key: &u64| self.flows.get(key).is_none_or(|f| f.deficit <= 0);
+            let sparse = new.filter(|key| !has_sent(key));
+            let until = sparse.and_then(|key| self.waits_for(key, behind));
+            let until = until.filter(|t| *t > now);
+            self.held = until;
+            let (key, is_new) = match (new.filter(|_| until.is_none()), self.old.front()) {
+                (Some(key), _) => (key, true),
                 (None, Some(key)) => (*key, false),
                 (None, None) => return None,
             };
@@ -336,7 +366,7 @@ mod tests {
 
     /// Whole messages that leave next.
     fn leave(m: &mut OutgoingMessages, now: Instant) -> Option<(Option<Place>, Bytes)> {
-        match m.part(70_000, now)? {
+        match m.part(70_000, now, Duration::ZERO)? {
             Frame::Message { place, data, .. } => Some((place, data)),
             other => panic!("{other:?}"),
         }
@@ -353,7 +383,7 @@ mod tests {
         for n in 0..100 {
             if n == 50 {
                 m.push_packet(packet(3, 100), now);
-                assert!(m.has_new());
+                assert!(m.has_new(now, Duration::ZERO));
             }
             let (_, data) = leave(&mut m, now).unwrap();
             assert!(n != 50 || data[0] == 3, "{n}: {data:?}");
@@ -409,6 +439,33 @@ mod tests {
                 _ => assert!(waiting == 2000 && marked > 20, "{marked} are marked"),
             }
         }
+    }
+
+    #[test]
+    fn a_small_flow_waits_for_the_fastest_path() {
+        let (mut m, now) = (OutgoingMessages::default(), Instant::now());
+        for _ in 0..10 {
+            m.push_packet(packet(1, 1400), now);
+        }
+        // Two turns: it sends more than its share.
+        for _ in 0..2 {
+            leave(&mut m, now).unwrap();
+        }
+        m.push_packet(packet(2, 100), now);
+        let on_slow = |m: &mut OutgoingMessages, ms| {
+            let frame = m.part(2000, now + MS * ms, MS * 20);
+            frame.map(|f| match f {
+                Frame::Message { data, .. } => data[0],
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(
+            (on_slow(&mut m, 0), m.due()),
+            (Some(1), Some(now + MS * 20))
+        );
+        while on_slow(&mut m, 19).is_some() {}
+        assert_eq!(m.due(), Some(now + MS * 20));
+        assert_eq!((on_slow(&mut m, 20), m.due()), (Some(2), None));
     }
 
     #[test]

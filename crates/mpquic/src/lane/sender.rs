@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -52,6 +52,8 @@ pub(super) struct LaneSender {
     pub(super) span: u64,
     messages: OutgoingMessages,
     turns: Turns,
+    /// How much longer the path takes that is to carry what is next than the fastest.
+    pub(super) behind: Duration,
     /// Pieces to retransmit, in order.
     retransmit: BTreeSet<Piece>,
     /// Bytes of them.
@@ -73,6 +75,7 @@ impl Default for LaneSender {
             span: u64::MAX,
             messages: OutgoingMessages::default(),
             turns: Turns::default(),
+            behind: Duration::ZERO,
             retransmit: BTreeSet::new(),
             retransmit_bytes: 0,
             updates: ControlUpdates::default(),
@@ -122,6 +125,16 @@ impl LaneSender {
         self.messages.push(data, ordered, now)
     }
 
+    /// Notes that time has passed.
+    pub(super) fn pass(&mut self, now: Instant) {
+        self.messages.pass(now);
+    }
+
+    /// Time at which a packet may leave that was kept for a faster path.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.messages.due()
+    }
+
     /// Takes a packet; false if it is empty.
     pub(super) fn packet(&mut self, packet: Packet, now: Instant) -> bool {
         self.messages.push_packet(packet, now)
@@ -148,6 +161,11 @@ impl LaneSender {
             + self.retransmit_bytes
             + small
             + self.messages.bytes() as u64
+    }
+
+    /// Whether nothing waits but messages.
+    pub(super) fn has_messages_alone(&self) -> bool {
+        self.messages.bytes() > 0 && self.waiting() == self.messages.bytes() as u64
     }
 
     /// Returns the bytes of streams that are to be retransmitted.
@@ -217,15 +235,16 @@ impl LaneSender {
         }
         let flows = self.messages.flows();
         // A flow that sends less than its share is not held up by streams, either.
-        let messages = streams == 0 || self.messages.has_new() || self.turns.is_messages();
+        let messages =
+            streams == 0 || self.messages.has_new(now, self.behind) || self.turns.is_messages();
         let (frame, was_message) = match messages {
-            true => match self.messages.part(room, now) {
+            true => match self.messages.part(room, now, self.behind) {
                 Some(frame) => (Some(frame), true),
                 None => (self.fresh(room), false),
             },
             false => match self.fresh(room) {
                 Some(frame) => (Some(frame), false),
-                None => (self.messages.part(room, now), true),
+                None => (self.messages.part(room, now, self.behind), true),
             },
         };
         if let Some(frame) = &frame

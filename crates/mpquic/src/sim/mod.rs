@@ -25,4 +25,5 @@ mod shares;
 mod soak;
 mod stage;
 mod swing;
+mod tunnel;
 mod world;
