@@ -39,6 +39,7 @@ use std::sync::Arc;
 
 use braid_api::Role;
 use braid_api::diagnostic::Problem;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -167,6 +168,7 @@ pub fn down(control: &Path) -> Result<String, DaemonError> {
 /// # Errors
 /// See [`DaemonError`]; its exit code is the process's.
 pub fn run(role: Role, config: &Path, control: &Path) -> Result<bool, DaemonError> {
+    allow_descriptors();
     let interrupted = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let told = Arc::clone(&interrupted);
     // From before anything is set up: what comes meanwhile ends it, in order, once that is done.
@@ -187,6 +189,18 @@ pub fn run(role: Role, config: &Path, control: &Path) -> Result<bool, DaemonErro
         }
     })?;
     Ok(interrupted.load(std::sync::atomic::Ordering::Relaxed))
+}
+
+/// Lets this process have as many descriptors as its hard limit allows: each connection of a host
+/// takes one, and the usual soft limit is 1024, for programs that call select(2).
+fn allow_descriptors() {
+    let limit = Resource::RLIMIT_NOFILE;
+    if let Ok((soft, hard)) = getrlimit(limit)
+        && soft < hard
+        && let Err(e) = setrlimit(limit, hard, hard)
+    {
+        tracing::warn!("{soft} descriptors at most (RLIMIT_NOFILE): raise it to {hard}: {e}");
+    }
 }
 
 /// Runs a daemon in the calling thread's network namespace until `stop`, which

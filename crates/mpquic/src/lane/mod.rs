@@ -26,6 +26,7 @@ mod recovery;
 mod recovery_set;
 mod sender;
 mod stream;
+mod stream_set;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -47,6 +48,7 @@ use flow_control::WINDOW;
 use incoming_messages::MAX_MESSAGE;
 pub use outgoing_messages::Packet;
 pub(crate) use piece::Piece;
+pub(crate) use receiver::Arrived;
 pub use receiver::End;
 use receiver::LaneReceiver;
 pub(crate) use recovery_set::RecoverySet;
@@ -137,6 +139,21 @@ impl Lane {
     /// end.
     pub fn channels(&self) -> impl Iterator<Item = u64> {
         self.receiver.channels()
+    }
+
+    /// Takes the channels on which something has come, or that have ended, since the last call.
+    pub(crate) fn take_arrived(&mut self) -> Arrived {
+        self.receiver.take_arrived()
+    }
+
+    /// Whether the peer has opened a channel that nobody has accepted; `odd` where it numbers so.
+    pub(crate) fn has_opened(&self, odd: bool) -> bool {
+        self.receiver.opened(odd).next().is_some()
+    }
+
+    /// Accepts the next channel that the peer has opened.
+    pub(crate) fn accept(&mut self, odd: bool) -> Option<u64> {
+        self.receiver.take_opened(odd)
     }
 
     /// The next data of a channel, in order; none if none is there now.

@@ -29,9 +29,9 @@ const STEP: u64 = WINDOW / 8;
 /// missing between them, and less than single bytes.
 const MAX_COST: usize = 2 * ALL_WINDOW as usize;
 /// Streams at a time.
-pub(super) const MAX_CHANNELS: usize = 256;
+pub(super) const MAX_CHANNELS: usize = 16_384;
 /// Streams that were stopped, and whose peer has not ended them.
-const MAX_STOPPED: usize = 4096;
+const MAX_STOPPED: usize = 16_384;
 
 /// How a channel has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +161,37 @@ pub(super) struct LaneReceiver {
     max_data: u64,
     /// Channels whose peer has used much of its credit.
     credit: BTreeSet<u64>,
+    /// Channels on which something has come, or that have ended, since they were last asked for.
+    arrived: Arrived,
+    /// Channels that the peer has opened, or answers on, and nobody has asked for.
+    opened: BTreeSet<u64>,
     pub(super) messages: IncomingMessages,
+}
+
+/// Channels on which something has come.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Arrived {
+    /// These.
+    On(BTreeSet<u64>),
+    /// Any: there were too many to tell.
+    Anywhere,
+}
+
+impl Default for Arrived {
+    fn default() -> Self {
+        Self::On(BTreeSet::new())
+    }
+}
+
+impl Arrived {
+    fn note(&mut self, channel: u64) {
+        if let Self::On(all) = self {
+            all.insert(channel);
+            if all.len() > MAX_CHANNELS {
+                *self = Self::Anywhere;
+            }
+        }
+    }
 }
 
 impl Default for LaneReceiver {
@@ -175,6 +205,8 @@ impl Default for LaneReceiver {
             read: 0,
             max_data: ALL_WINDOW,
             credit: BTreeSet::new(),
+            arrived: Arrived::default(),
+            opened: BTreeSet::new(),
             messages: IncomingMessages::default(),
         }
     }
@@ -216,7 +248,11 @@ impl LaneReceiver {
                 return Err(Violation("does not end the channels that were stopped"));
             }
         }
-        Ok(Some(self.streams.entry(channel).or_default()))
+        self.arrived.note(channel);
+        Ok(Some(self.streams.entry(channel).or_insert_with(|| {
+            self.opened.insert(channel);
+            Stream::default()
+        })))
     }
 
     /// So many more bytes are known of.
@@ -268,6 +304,7 @@ impl LaneReceiver {
         let complete = s.end == Some(s.readable()) || s.reset.is_some();
         s.stopped = true;
         self.stopped += 1;
+        self.arrived.note(channel);
         self.credit.remove(&channel);
         self.skip_stopped(channel);
         !complete
@@ -300,9 +337,31 @@ impl LaneReceiver {
         };
         self.stopped -= usize::from(s.stopped);
         self.credit.remove(&channel);
+        self.opened.remove(&channel);
+        self.arrived.note(channel);
         let streams = &self.streams;
         self.closed
             .insert(channel, |gap| streams.range(gap).next().is_some());
+    }
+
+    /// Takes the channels on which something has come since this was called last.
+    pub(super) fn take_arrived(&mut self) -> Arrived {
+        std::mem::take(&mut self.arrived)
+    }
+
+    /// Channels that the peer has opened and nobody has taken: those that this end would number
+    /// otherwise, odd ones where `odd`.
+    pub(super) fn opened(&self, odd: bool) -> impl Iterator<Item = u64> {
+        let all = self.opened.iter().copied();
+        all.filter(move |c| (c & 1 == 1) == odd)
+    }
+
+    /// Takes the first of them.
+    pub(super) fn take_opened(&mut self, odd: bool) -> Option<u64> {
+        let first = self.opened(odd).next()?;
+        // Those before are this end's own, on which the peer answers.
+        self.opened = self.opened.split_off(&(first + 1));
+        Some(first)
     }
 
     /// The channels that there are.
@@ -375,6 +434,11 @@ impl LaneReceiver {
     pub(super) fn cost(&self) -> usize {
         let state = size_of::<Stream>() + 64;
         let streams: usize = self.streams.values().map(|s| state + s.parts.cost()).sum();
-        streams + 64 * self.credit.len() + self.closed.cost() + self.messages.cost()
+        let arrived = match &self.arrived {
+            Arrived::On(all) => all.len(),
+            Arrived::Anywhere => 0,
+        };
+        let sets = 64 * (self.credit.len() + self.opened.len() + arrived);
+        streams + sets + self.closed.cost() + self.messages.cost()
     }
 }

@@ -2,7 +2,6 @@
 //! have left.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound::{Excluded, Unbounded};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use super::flow_control::{ALL_WINDOW, WINDOW};
 use super::outgoing_messages::{OutgoingMessages, Packet};
 use super::piece::{MIN_PIECE, Piece};
 use super::stream::Stream;
+use super::stream_set::StreamSet;
 use super::turns::Turns;
 use super::wire::{Frame, Frames, stream_header};
 
@@ -23,7 +23,7 @@ const STREAM_BUFFER: u64 = 64 << 20;
 
 /// Streams, and updates about streams, of which the peer acknowledges nothing: who leaves more
 /// of them may not open others.
-const MAX_UNACKNOWLEDGED: usize = 8192;
+const MAX_UNACKNOWLEDGED: usize = 24_576;
 /// Stops that nobody has asked for are remembered up to this, the latest of them.
 const MAX_STOPS: usize = 1024;
 
@@ -39,7 +39,7 @@ pub(crate) enum Selection {
 /// Sending half of the lane: everything that is to be sent.
 #[derive(Debug)]
 pub(super) struct LaneSender {
-    streams: BTreeMap<u64, Stream>,
+    streams: StreamSet,
     /// The one of which was sent last.
     turn: u64,
     /// Channels of which the peer has everything.
@@ -66,7 +66,7 @@ pub(super) struct LaneSender {
 impl Default for LaneSender {
     fn default() -> Self {
         Self {
-            streams: BTreeMap::new(),
+            streams: StreamSet::default(),
             turn: 0,
             closed: ClosedChannels::default(),
             sent: 0,
@@ -87,31 +87,34 @@ impl Default for LaneSender {
 impl LaneSender {
     /// Takes data of a stream; returns how much, which is less when its buffer is full.
     pub(super) fn write(&mut self, channel: u64, mut data: Bytes, window: u64) -> usize {
-        let Some(s) = self.stream(channel, window) else {
-            return 0;
-        };
-        let room = STREAM_BUFFER.saturating_sub(s.end - s.base);
-        data.truncate(usize::try_from(room).unwrap_or(usize::MAX));
-        if !s.is_open() || data.is_empty() {
+        if !self.begin(channel, window) {
             return 0;
         }
-        s.push(data)
+        let written = self.streams.change(channel, |s| {
+            let room = STREAM_BUFFER.saturating_sub(s.end - s.base);
+            data.truncate(usize::try_from(room).unwrap_or(usize::MAX));
+            match s.is_open() && !data.is_empty() {
+                true => s.push(data),
+                false => 0,
+            }
+        });
+        written.unwrap_or(0)
     }
 
-    /// Returns the stream of a channel, which begins if it is new; none where it is over.
-    fn stream(&mut self, channel: u64, window: u64) -> Option<&mut Stream> {
-        if self.closed.contains(channel) {
-            return None;
+    /// Begins the stream of a channel if it is new; false where it is over.
+    fn begin(&mut self, channel: u64, window: u64) -> bool {
+        let lasts = !self.closed.contains(channel);
+        if lasts {
+            let span = self.span;
+            self.streams.begin(channel, || Stream::new(window, span));
         }
-        let span = self.span;
-        let entry = self.streams.entry(channel);
-        Some(entry.or_insert_with(|| Stream::new(window, span)))
+        lasts
     }
 
     /// No more data of the stream comes.
     pub(super) fn finish(&mut self, channel: u64, window: u64) {
-        if let Some(s) = self.stream(channel, window) {
-            s.finished = true;
+        if self.begin(channel, window) {
+            self.streams.change(channel, |s| s.finished = true);
         }
     }
 
@@ -142,9 +145,8 @@ impl LaneSender {
 
     /// The peer takes this much.
     pub(super) fn credited(&mut self, channel: u64, max: u64) {
-        if let Some(s) = self.streams.get_mut(&channel) {
-            s.max_data = s.max_data.max(max);
-        }
+        self.streams
+            .change(channel, |s| s.max_data = s.max_data.max(max));
     }
 
     /// Takes the credit of all channels together, in bytes.
@@ -154,10 +156,8 @@ impl LaneSender {
 
     /// Bytes that wait and may be sent.
     pub(super) fn waiting(&self) -> u64 {
-        let fresh: u64 = self.streams.values().map(Stream::fresh).sum();
-        let fins = self.streams.values().filter(|s| s.wants_fin()).count();
-        let small = (fins + self.updates.waiting()) as u64;
-        fresh.min(self.max_data - self.sent)
+        let small = (self.streams.fins() + self.updates.waiting()) as u64;
+        self.streams.fresh().min(self.max_data - self.sent)
             + self.retransmit_bytes
             + small
             + self.messages.bytes() as u64
@@ -176,7 +176,10 @@ impl LaneSender {
     /// Bytes from the first that is not acknowledged to the last that the peer takes.
     pub(super) fn window(&self) -> u64 {
         let of = |s: &Stream| s.max_data.saturating_sub(s.base).min(s.span);
-        let live = self.streams.values().filter(|s| !s.reset);
+        // Those that rest hold nothing up.
+        let last = self.streams.get(self.turn).into_iter();
+        let ready = self.streams.ready(self.turn).map(|(_, s)| s);
+        let live = last.chain(ready).filter(|s| !s.reset);
         let one = live.map(of).max().unwrap_or(u64::MAX);
         one.min(self.max_data - self.acked)
     }
@@ -227,9 +230,10 @@ impl LaneSender {
             self.turns.forget();
             return self.fresh(room);
         }
-        let credit = self.max_data - self.sent;
-        let waits = |s: &&Stream| s.fresh().min(credit) > 0;
-        let streams = self.streams.values().filter(waits).count();
+        let streams = match self.max_data > self.sent {
+            true => self.streams.with_fresh(),
+            false => 0,
+        };
         if streams == 0 {
             self.turns.forget();
         }
@@ -269,7 +273,7 @@ impl LaneSender {
                 self.retransmit.pop_first();
                 continue;
             };
-            let s = self.streams.get(&channel);
+            let s = self.streams.get(channel);
             let Some(s) = s.filter(|s| s.needs(&piece)) else {
                 self.drop_retransmission(piece);
                 continue;
@@ -306,10 +310,8 @@ impl LaneSender {
         let credit = self.max_data - self.sent;
         let has = |s: &Stream| s.fresh().min(credit) > 0 || s.wants_fin();
         // Streams take turns: none waits for another to end.
-        let others = self.streams.range((Excluded(self.turn), Unbounded));
-        let mut all = others.chain(self.streams.range(..=self.turn));
-        let channel = all.find(|(_, s)| has(s)).map(|(channel, _)| *channel)?;
-        let s = self.streams.get_mut(&channel)?;
+        let mut ready = self.streams.ready(self.turn);
+        let (channel, s) = ready.find(|(_, s)| has(s))?;
         let fits = room.checked_sub(stream_header(channel, s.next, room))?;
         let left = usize::try_from(s.fresh().min(credit)).unwrap_or(usize::MAX);
         if left > fits && fits < MIN_PIECE {
@@ -318,11 +320,15 @@ impl LaneSender {
         let n = left.min(fits);
         let offset = s.next;
         let data = s.copy(offset, n);
-        s.next += n as u64;
+        drop(ready);
         self.sent += n as u64;
         self.turn = channel;
-        let fin = s.wants_fin();
-        s.fin_sent |= fin;
+        let fin = self.streams.change(channel, |s| {
+            s.next += n as u64;
+            let fin = s.wants_fin();
+            s.fin_sent |= fin;
+            fin
+        })?;
         Some(Frame::Stream {
             channel,
             offset,
@@ -336,7 +342,7 @@ impl LaneSender {
         let Piece::Stream { channel, .. } = piece else {
             return false;
         };
-        self.streams.get(channel).is_some_and(|s| s.needs(piece))
+        self.streams.get(*channel).is_some_and(|s| s.needs(piece))
     }
 
     /// A copy of a piece that is under way; none if it is no longer needed.
@@ -350,7 +356,7 @@ impl LaneSender {
         else {
             return None;
         };
-        let s = self.streams.get(&channel).filter(|s| s.needs(piece))?;
+        let s = self.streams.get(channel).filter(|s| s.needs(piece))?;
         let begin = offset.max(s.base);
         let left = usize::try_from(offset + u64::from(len) - begin).ok()?;
         Some(Frame::Stream {
@@ -392,23 +398,27 @@ impl LaneSender {
 
     /// The peer has all of a stream, or knows of its reset.
     fn forget_stream(&mut self, channel: u64) {
-        if self.streams.remove(&channel).is_some() {
+        if self.streams.remove(channel) {
             let streams = &self.streams;
-            self.closed
-                .insert(channel, |gap| streams.range(gap).next().is_some());
+            self.closed.insert(channel, |gap| streams.has_any(gap));
         }
     }
 
     fn on_stream_acked(&mut self, channel: u64, bytes: Range<u64>, fin: bool) {
-        let known = self.streams.get_mut(&channel);
-        let Some(s) = known.filter(|s| !s.reset) else {
+        if self.streams.get(channel).is_none_or(|s| s.reset) {
+            return;
+        }
+        let acknowledged = self.streams.change(channel, |s| {
+            let base = s.base;
+            s.ack(bytes);
+            s.fin_acked |= fin;
+            (s.base - base, s.fin_acked && s.base == s.end)
+        });
+        let Some((more, is_done)) = acknowledged else {
             return;
         };
-        let base = s.base;
-        s.ack(bytes);
-        s.fin_acked |= fin;
-        self.acked += s.base - base;
-        if s.fin_acked && s.base == s.end {
+        self.acked += more;
+        if is_done {
             self.forget_stream(channel);
         }
     }
@@ -430,6 +440,7 @@ impl LaneSender {
     /// Bytes of memory that it holds, at most.
     #[cfg(test)]
     pub(super) fn cost(&self) -> usize {
+        self.streams.check();
         let state = size_of::<Stream>() + 64;
         let of = |s: &Stream| state + (s.end - s.base) as usize + 64 * s.acked.len();
         let streams: usize = self.streams.values().map(of).sum();
@@ -455,11 +466,11 @@ impl LaneSender {
 
     /// Resets a stream: what has not been sent, or was lost, is not sent any more.
     pub(super) fn reset(&mut self, channel: u64, code: u64) {
-        let Some(s) = self.stream(channel, WINDOW).filter(|s| !s.reset) else {
+        if !self.begin(channel, WINDOW) || self.streams.get(channel).is_none_or(|s| s.reset) {
             return;
-        };
-        let base = s.base;
-        let size = s.reset();
+        }
+        let reset = self.streams.change(channel, |s| (s.base, s.reset()));
+        let Some((base, size)) = reset else { return };
         // Nobody waits for the acknowledgement of what was under way.
         self.acked += size - base;
         self.updates.set(Update::Reset(channel, code, size));
@@ -481,11 +492,11 @@ impl LaneSender {
 
     /// Takes the peer's stop: a stream that has not ended is reset with the same code.
     pub(super) fn stop(&mut self, channel: u64, code: u64) -> Result<(), Violation> {
-        let reset = self.streams.get(&channel).is_some_and(|s| s.reset);
+        let reset = self.streams.get(channel).is_some_and(|s| s.reset);
         if reset || self.closed.contains(channel) {
             return Ok(());
         }
-        if !self.streams.contains_key(&channel) {
+        if self.streams.get(channel).is_none() {
             self.check_open()?;
         }
         self.reset(channel, code);
@@ -528,7 +539,7 @@ impl LaneSender {
         if self.closed.contains(channel) {
             return None;
         }
-        match self.streams.get(&channel) {
+        match self.streams.get(channel) {
             Some(s) if !s.is_open() => None,
             Some(s) => Some(STREAM_BUFFER.saturating_sub(s.end - s.base)),
             None => Some(STREAM_BUFFER),
@@ -537,6 +548,6 @@ impl LaneSender {
 
     /// Bytes of a stream that have not been sent once.
     pub(super) fn unsent(&self, channel: u64) -> u64 {
-        self.streams.get(&channel).map_or(0, |s| s.end - s.next)
+        self.streams.get(channel).map_or(0, |s| s.end - s.next)
     }
 }

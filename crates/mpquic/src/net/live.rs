@@ -4,11 +4,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::task::Waker;
 
 use noq_proto::{ConnectionHandle, StreamEvent};
-use rangemap::RangeSet;
 use tokio::sync::broadcast;
 
 use super::session_end::Ended;
-use crate::lane::Lane;
+use crate::lane::{Arrived, Lane};
 use crate::{Connection, Event};
 
 /// Events that a slow listener may be behind.
@@ -18,8 +17,8 @@ const EVENTS: usize = 256;
 const BACKLOG: u64 = 1 << 20;
 
 /// Channels of the lane that this end has open at a time; others wait. The peer ends the
-/// session over more than 256, and may have some that are over here and unread there.
-const MAX_OPEN: usize = 200;
+/// session over more than 16384, and may have some that are over here and unread there.
+const MAX_OPEN: usize = 12_000;
 
 /// Kind of a change of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +71,6 @@ pub(super) struct Live {
     /// Channels that this end has opened, and those of them that may not be over.
     opened: u64,
     open: BTreeSet<u64>,
-    /// Channels of the peer that were accepted.
-    pub(super) accepted: RangeSet<u64>,
     pub(super) events: broadcast::Sender<PathChange>,
 }
 
@@ -96,7 +93,6 @@ impl Live {
             driver_wanted: false,
             opened: 0,
             open: BTreeSet::new(),
-            accepted: RangeSet::new(),
             events: broadcast::channel(EVENTS).0,
         }
     }
@@ -208,7 +204,18 @@ impl Live {
         for (channel, code) in lane.take_stops() {
             self.stopped(channel, code);
         }
-        wake_those(&mut self.readers, |channel| lane.is_readable(channel));
+        match lane.take_arrived() {
+            Arrived::On(channels) => {
+                for channel in channels {
+                    if lane.is_readable(channel) {
+                        wake(self.readers.remove(&channel));
+                    }
+                }
+            }
+            Arrived::Anywhere => {
+                wake_those(&mut self.readers, |channel| lane.is_readable(channel));
+            }
+        }
         if !self.writers.is_empty() {
             let backlog = lane.backlog();
             wake_those(&mut self.writers, |channel| {
@@ -216,8 +223,7 @@ impl Live {
             });
         }
         wake_those(&mut self.finishers, |channel| lane.is_done(channel));
-        let new = |c: &u64| (c & 1 == 1) != server && !self.accepted.contains(c);
-        if !self.acceptors.is_empty() && lane.channels().any(|c| new(&c)) {
+        if !self.acceptors.is_empty() && lane.has_opened(!server) {
             self.acceptors.wake();
         }
         if lane.has_message() {

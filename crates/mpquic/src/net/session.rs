@@ -322,17 +322,11 @@ fn open(live: &mut Live, connection: &mut Connection) -> Option<u64> {
     connection.quic().streams().open(Dir::Bi).map(u64::from)
 }
 
-fn accept(live: &mut Live, connection: &mut Connection) -> Option<u64> {
+fn accept(_: &mut Live, connection: &mut Connection) -> Option<u64> {
     let server = connection.is_server();
     let Some(lane) = connection.lane() else {
         let id: Option<StreamId> = connection.quic().streams().accept(Dir::Bi);
         return id.map(u64::from);
     };
-    let theirs = |c: &u64| (c & 1 == 1) != server;
-    let new = lane
-        .channels()
-        .find(|c| theirs(c) && !live.accepted.contains(c))?;
-    // Those between stand for ours, which never come this way.
-    live.accepted.insert(new..new + 2);
-    Some(new)
+    lane.accept(!server)
 }

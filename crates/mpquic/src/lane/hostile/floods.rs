@@ -118,7 +118,7 @@ fn reset(channel: u64, size: u64) -> Frame {
 #[test]
 fn resets_that_nobody_reads_are_few_and_those_that_are_leave_little_behind() {
     let mut t = Target::new();
-    let why = flood(&mut t, 1000, |n| vec![reset(n, WINDOW)]);
+    let why = flood(&mut t, 20_000, |n| vec![reset(n, WINDOW)]);
     assert!(refused(why).contains("more channels than it may"));
     let mut t = Target::new();
     for n in 0..200_000 {
@@ -165,13 +165,14 @@ fn channels_that_were_stopped_keep_nothing_and_are_few() {
     assert!(refused(why).contains("more than it was given credit for"));
     assert!(t.lane.cost() < MB, "{}", t.lane.cost());
     let mut t = Target::new();
-    let why = (0..10_000).find_map(|n| {
+    let why = (0..30_000).find_map(|n| {
         let refused = send(&mut t, &[stream(2 * n, 5, 1300, false)]).err();
         t.lane.stop(2 * n, 1);
         refused
     });
     assert!(refused(why).contains("that were stopped"));
-    assert!(t.lane.cost() < 4 * MB, "{}", t.lane.cost());
+    // As many as a LAN may have open at a time, 360 bytes each.
+    assert!(t.lane.cost() < 6 * MB, "{}", t.lane.cost());
 }
 
 #[test]
