@@ -17,7 +17,7 @@ pub(super) struct Codel {
     next: Option<Instant>,
     /// Drops since it began to.
     count: u32,
-    /// Those of the time before.
+    /// Drops of the time before.
     last_count: u32,
 }
 

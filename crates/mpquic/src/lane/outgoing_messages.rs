@@ -299,7 +299,7 @@ impl Flow {
 /// may have forgotten it.
 #[derive(Debug, Default)]
 struct Numbering {
-    /// Of each key: its flow, the next number, and when the last one was given.
+    /// Flow of each key, with the next number and when the last one was given.
     flows: HashMap<u64, (u64, u64, Instant)>,
     last: u64,
 }

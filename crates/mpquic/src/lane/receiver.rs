@@ -171,7 +171,7 @@ pub(super) struct LaneReceiver {
 /// Channels on which something has come.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
-    /// These.
+    /// Channels, all of them.
     On(BTreeSet<u64>),
     /// Any: there were too many to tell.
     Anywhere,

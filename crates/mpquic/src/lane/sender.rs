@@ -22,8 +22,8 @@ use super::wire::{Frame, Frames, stream_header};
 const STREAM_BUFFER: u64 = 64 << 20;
 
 /// Streams, and updates about streams, of which the peer acknowledges nothing: who leaves more
-/// of them may not open others.
-const MAX_UNACKNOWLEDGED: usize = 24_576;
+/// of them may not open others. As many as channels may be open, three of each.
+const MAX_UNACKNOWLEDGED: usize = 40_960;
 /// Stops that nobody has asked for are remembered up to this, the latest of them.
 const MAX_STOPS: usize = 1024;
 

@@ -31,7 +31,7 @@ impl Share {
 #[derive(Debug, Default)]
 pub(super) struct StreamSet {
     all: BTreeMap<u64, Stream>,
-    /// Those with data, or an end, that may be sent for the first time.
+    /// Channels with data, or an end, that may be sent for the first time.
     ready: BTreeSet<u64>,
     /// Sums over all.
     fresh: u64,

@@ -122,7 +122,7 @@ impl Cubic {
 struct Outcome {
     /// Packets that came, by flow.
     came: BTreeMap<u8, u64>,
-    /// Those that came behind a later one of their flow.
+    /// Packets that came behind a later one of their flow.
     behind: u64,
     /// Delays of a small flow's packets, ms.
     delays: Vec<f64>,

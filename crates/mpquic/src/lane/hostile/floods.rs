@@ -135,7 +135,8 @@ fn stops_of_channels_that_were_never_opened_are_bounded() {
     let mut t = Target::new();
     let why = flood(&mut t, 100_000, |n| stop(3 * n));
     assert!(refused(why).contains("unacknowledged"));
-    assert!(t.lane.cost() < 4 * MB, "{}", t.lane.cost());
+    // As a LAN's connections leave that all end at once: a stream, its reset and its stop each.
+    assert!(t.lane.cost() < 7 * MB, "{}", t.lane.cost());
     let mut t = Target::new();
     for n in 0..50_000 {
         send(&mut t, &stop(3 * n)).expect("they are acknowledged");
