@@ -2,22 +2,24 @@
 //! from leaving past it.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use braid_api::LanStatus;
 use braid_api::config;
-use braid_forward::Carrier;
+use braid_forward::carrier::next_session;
 use braid_forward::divert::{self, Divert};
 use braid_forward::inbound::{Open, Tproxy};
 use braid_forward::tunnel::device::{State, Tunnel};
+use braid_forward::{Carrier, Reach};
 use braid_mpquic::Session;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::DaemonError;
 use crate::engine::Result;
+use crate::state::lock;
 
 /// Seconds between two lines of the log about destinations that cannot be connected.
 const TOLD_EVERY: u64 = 10;
@@ -25,8 +27,10 @@ const TOLD_EVERY: u64 = 10;
 /// Diversion of the hosts' connections, while a daemon runs.
 pub(crate) struct Lan {
     config: config::Lan,
-    divert: Divert,
+    divert: Arc<Mutex<Divert>>,
     serving: JoinHandle<()>,
+    /// Follows what the proxy reaches.
+    following: Option<JoinHandle<()>>,
     open: Open,
     packets: Packets,
 }
@@ -89,6 +93,23 @@ impl Packets {
     }
 }
 
+/// Has hosts told at once that there is no IPv6 where the proxy of a session reaches none.
+async fn follow_reach(mut sessions: watch::Receiver<Option<Session>>, divert: Arc<Mutex<Divert>>) {
+    let mut before = None;
+    while let Some(session) = next_session(&mut sessions, before.as_ref()).await {
+        // A session that ends before it answers is followed by another.
+        if let Ok(reach) = Reach::ask(&session).await {
+            if !reach.v6 {
+                tracing::info!("IPv6 of hosts is refused: the proxy reaches none");
+            }
+            if let Err(e) = lock(&divert).divert_v6(reach.v6) {
+                tracing::warn!("[lan]: {e}");
+            }
+        }
+        before = Some(session);
+    }
+}
+
 /// Lists the settings by which this machine does not forward, as it has to for packets of others.
 pub(crate) fn unforwarded(v6: bool) -> Vec<&'static str> {
     let all = [
@@ -127,7 +148,7 @@ pub(crate) async fn take_back() -> Result<String> {
     let engaged = divert::is_kill_switch_engaged()
         .and_then(|engaged| divert::release_kill_switch().map(|()| engaged));
     let engaged = engaged.map_err(|e| failed("take the kill switch back", &e))?;
-    let removed = divert::remove_route().await;
+    let removed = divert::remove_routes().await;
     removed.map_err(|e| failed("remove the route of the diversion", &e))?;
     Ok(match engaged {
         true => "the kill switch is taken back: hosts leave as the routes of this machine say",
@@ -149,8 +170,11 @@ impl Lan {
     ) -> Result<Self> {
         let listener = Tproxy::listen()
             .map_err(|e| failed("listen for connections of hosts (IP_TRANSPARENT)", &e))?;
-        let divert = Divert::start(&config.interfaces, listener.ports()).await;
+        let divert = Divert::start(&config.interfaces, listener.ports(), config.dns).await;
         let divert = divert.map_err(|e| failed("divert connections of hosts", &e))?;
+        let divert = Arc::new(Mutex::new(divert));
+        let follow = |sessions| tokio::spawn(follow_reach(sessions, Arc::clone(&divert)));
+        let following = sessions.clone().map(follow);
         let packets = Packets::start(sessions).await;
         tracing::info!(
             "connections of hosts on {} go over the bond{}",
@@ -166,6 +190,7 @@ impl Lan {
             config,
             divert,
             serving,
+            following,
             open,
             packets,
         })
@@ -186,8 +211,13 @@ impl Lan {
     /// Ends it. The kill switch stays.
     pub(crate) async fn close(self) -> Result<()> {
         self.serving.abort();
+        if let Some(following) = self.following {
+            following.abort();
+            let _ = following.await;
+        }
         self.packets.close().await;
-        let closed = self.divert.close().await;
+        drop(self.divert);
+        let closed = divert::remove_routes().await;
         if self.config.kill_switch {
             tracing::info!(
                 "hosts on {} are cut off until a daemon runs again: braid down lets them leave as the \

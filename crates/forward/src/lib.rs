@@ -18,6 +18,7 @@ pub mod divert;
 mod egress;
 pub mod inbound;
 pub mod nft;
+mod reach;
 mod relay;
 mod tcp;
 pub mod tunnel;
@@ -25,4 +26,5 @@ pub mod wire;
 
 pub use carrier::{Carrier, Connection};
 pub use egress::{Allowed, Egress, Other, serve};
+pub use reach::Reach;
 pub use wire::{Refusal, Target};

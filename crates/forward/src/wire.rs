@@ -2,7 +2,7 @@
 //!
 //! The device requests a connection: one byte of version (1), one of the kind of destination (4, 6
 //! or 3), the address (4 or 16 bytes) or the name (its length in one byte, then as many), and the
-//! port (2, network order); or a tunnel for packets: the kind 7 and nothing else. What the program writes may follow at once. The proxy replies one byte: 0
+//! port (2, network order); or a tunnel for packets: the kind 7 and nothing else; or what the proxy reaches: the kind 8. What the program writes may follow at once. The proxy replies one byte: 0
 //! once it is connected, else a [`Refusal`]. A first byte that is no version, 32 or more, is left to
 //! others.
 
@@ -17,6 +17,7 @@ const NAME: u8 = 3;
 const V4: u8 = 4;
 const V6: u8 = 6;
 const TUNNEL: u8 = 7;
+const REACH: u8 = 8;
 
 /// Least first byte of a stream that is none of this protocol.
 const OTHERS: u8 = 32;
@@ -84,6 +85,8 @@ pub enum Request {
     Connection(Target),
     /// Tunnel for packets ([`crate::tunnel`]).
     Tunnel,
+    /// Families that the proxy reaches ([`crate::reach`]).
+    Reach,
     /// Stream of another protocol, by its first byte.
     Other(u8),
 }
@@ -186,6 +189,14 @@ pub(crate) async fn request_tunnel(stream: &mut (impl AsyncWrite + Unpin)) -> io
     stream.write_all(&[VERSION, TUNNEL]).await
 }
 
+/// Asks what the proxy reaches.
+///
+/// # Errors
+/// The stream's.
+pub(crate) async fn request_reach(stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    stream.write_all(&[VERSION, REACH]).await
+}
+
 /// Reads the request.
 ///
 /// # Errors
@@ -214,6 +225,7 @@ pub async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<R
             Target::Name(name, stream.read_u16().await?)
         }
         TUNNEL => return Ok(Request::Tunnel),
+        REACH => return Ok(Request::Reach),
         _ => return Err(wrong("it requests a destination of an unknown kind")),
     };
     match to.port() {
@@ -283,7 +295,8 @@ mod tests {
             let read = now(read_request(&mut &bytes[..]));
             let asks = bytes.first() == Some(&VERSION);
             let connects = bytes.len() >= 5 && [NAME, V4, V6].contains(&bytes[1]);
-            let fine = asks && (connects || bytes.get(1) == Some(&TUNNEL));
+            let short = [Some(&TUNNEL), Some(&REACH)].contains(&bytes.get(1));
+            let fine = asks && (connects || short);
             match bytes.first() {
                 Some(other @ OTHERS..) => prop_assert_eq!(read.ok(), Some(Request::Other(*other))),
                 _ => prop_assert!(fine || read.is_err()),

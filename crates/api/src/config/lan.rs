@@ -14,6 +14,9 @@ pub struct Lan {
     /// Refuse what hosts would send past the bond, also while no daemon runs.
     #[serde(default = "on")]
     pub kill_switch: bool,
+    /// Have what this machine asks of resolvers go the same way: it may be for its hosts.
+    #[serde(default = "on")]
+    pub dns: bool,
 }
 
 fn on() -> bool {

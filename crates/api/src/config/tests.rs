@@ -427,7 +427,10 @@ fn hosts_behind_the_device_are_served_with_multipath_quic_alone() {
         .unwrap()
         .lan
         .unwrap();
-    assert_eq!((lan.interfaces.len(), lan.kill_switch), (2, true));
+    assert_eq!(
+        (lan.interfaces.len(), lan.kill_switch, lan.dns),
+        (2, true, true)
+    );
     let lan = read("interfaces = [\"w0\"]\nkill_switch = false")
         .unwrap()
         .lan

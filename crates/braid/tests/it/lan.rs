@@ -18,6 +18,7 @@ use crate::support::daemon::Daemon;
 use crate::support::quic::configs;
 
 const PORT: u16 = 5001;
+const DNS: u16 = 53;
 
 /// Addresses under which the server knows the proxy.
 const PROXY: [&str; 2] = ["45.11.0.1", "2a0f:45::1"];
@@ -135,12 +136,14 @@ fn twice(all: [IpAddr; 2]) -> Vec<IpAddr> {
 /// Tells whoever connects from where it came, and then what it wrote.
 fn serve(server: &Ns) {
     for at in SERVER {
-        let udp = server.run(|| UdpSocket::bind((at, PORT)).unwrap());
-        server.spawn(move || {
-            while let Ok((_, from)) = udp.recv_from(&mut [0; 2000]) {
-                let _ = udp.send_to(from.ip().to_string().as_bytes(), from);
-            }
-        });
+        for port in [PORT, DNS] {
+            let udp = server.run(|| UdpSocket::bind((at, port)).unwrap());
+            server.spawn(move || {
+                while let Ok((_, from)) = udp.recv_from(&mut [0; 2000]) {
+                    let _ = udp.send_to(from.ip().to_string().as_bytes(), from);
+                }
+            });
+        }
         let listener = server.run(|| TcpListener::bind((at, PORT)).unwrap());
         server.spawn(move || {
             while let Ok((mut tcp, from)) = listener.accept() {
@@ -172,13 +175,17 @@ fn origin(host: &Ns, at: IpAddr) -> std::io::Result<IpAddr> {
 
 /// As [`origin`], by a datagram.
 fn of_packets(host: &Ns, at: IpAddr) -> std::io::Result<IpAddr> {
+    of_packets_to(host, at, PORT)
+}
+
+fn of_packets_to(host: &Ns, at: IpAddr, port: u16) -> std::io::Result<IpAddr> {
     host.run(|| {
         let any: IpAddr = match at {
             IpAddr::V4(_) => [0; 4].into(),
             IpAddr::V6(_) => [0; 16].into(),
         };
         let udp = UdpSocket::bind((any, 0))?;
-        udp.connect((at, PORT))?;
+        udp.connect((at, port))?;
         udp.set_read_timeout(Some(Duration::from_secs(2)))?;
         udp.send(&[7; 1400])?;
         let mut text = [0; 100];
@@ -196,6 +203,13 @@ fn a_host_goes_over_the_bond_while_a_daemon_runs_and_nowhere_else() {
     let lan = status.lan.unwrap();
     assert_eq!((lan.interfaces, lan.kill_switch), (vec![LAN.into()], true));
     assert_eq!((lan.tunnel.len(), lan.no_packets), (2, None));
+
+    // What the device asks of resolvers goes the same way; else it is itself.
+    for (at, proxy) in SERVER.into_iter().zip(PROXY) {
+        let of = |port| of_packets_to(&e.w.device, at, port).unwrap().to_string();
+        assert_eq!(of(DNS), proxy);
+        assert_ne!(of(PORT), proxy);
+    }
 
     // One that is open goes on while each access dies in turn, and new ones begin at once.
     let mut open = e

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::wire::Target;
-pub use mpquic::OverSession;
+pub use mpquic::{OverSession, next_session};
 
 /// Connection to a destination: bytes both ways, each of which ends by itself.
 ///

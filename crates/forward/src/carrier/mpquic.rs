@@ -20,6 +20,16 @@ const TCP_FAILED: u64 = 2;
 #[derive(Clone, Debug)]
 pub struct OverSession(pub watch::Receiver<Option<Session>>);
 
+/// Waits for a session that is another than `before`; none where no more come.
+pub async fn next_session(
+    sessions: &mut watch::Receiver<Option<Session>>,
+    before: Option<&Session>,
+) -> Option<Session> {
+    let is_new = |s: &Session| before.is_none_or(|b| !s.is(b));
+    let there = sessions.wait_for(|now| now.as_ref().is_some_and(is_new));
+    there.await.ok()?.clone()
+}
+
 impl Carrier for OverSession {
     fn connect(&self, to: &Target) -> BoxFuture<'static, io::Result<Box<dyn Connection>>> {
         let (mut sessions, to) = (self.0.clone(), to.clone());

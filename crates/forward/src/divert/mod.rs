@@ -35,34 +35,60 @@ pub enum DivertError {
 const TO_THIS_MACHINE: Marked = Marked {
     mark: MARK,
     table: 76_999_999,
-    priority: 7690,
+    priority: 770,
 };
 
 /// Diversion of a LAN, which goes when this is dropped; its route and the kill switch stay.
 #[derive(Debug)]
 pub struct Divert {
     // Its table goes with this socket.
-    _nftables: Nftables,
+    nftables: Nftables,
+    lan: Vec<String>,
+    ports: Ports,
+    v6: bool,
+    dns: bool,
 }
 
 impl Divert {
     /// Diverts the TCP connections that arrive on the interfaces `lan`, in the network namespace
-    /// of the calling thread. Interfaces that are not there yet count as soon as they are.
+    /// of the calling thread, and marks the other packets. Interfaces that are not there yet count
+    /// as soon as they are. With `dns`, what this machine asks of resolvers is marked, too.
     ///
     /// # Errors
     /// What the kernel refuses.
-    pub async fn start(lan: &[String], ports: Ports) -> Result<Self, DivertError> {
+    pub async fn start(lan: &[String], ports: Ports, dns: bool) -> Result<Self, DivertError> {
         let lo = loopback()?;
         for v4 in [true, false] {
             if v4 || ports.v6.is_some() {
                 TO_THIS_MACHINE.add(v4, lo, true).await?;
             }
         }
-        let mut nftables = Nftables::open()?;
-        nftables.replace(&tables::diversion(lan, ports))?;
-        Ok(Self {
-            _nftables: nftables,
-        })
+        let mut divert = Self {
+            nftables: Nftables::open()?,
+            lan: lan.to_vec(),
+            ports,
+            v6: true,
+            dns,
+        };
+        divert.set()?;
+        Ok(divert)
+    }
+
+    /// Diverts IPv6, or refuses it, where the proxy reaches none.
+    ///
+    /// # Errors
+    /// What the kernel refuses; then all is as it was.
+    pub fn divert_v6(&mut self, v6: bool) -> Result<(), NftError> {
+        if self.v6 == v6 {
+            return Ok(());
+        }
+        let before = std::mem::replace(&mut self.v6, v6);
+        self.set().inspect_err(|_| self.v6 = before)
+    }
+
+    fn set(&mut self) -> Result<(), NftError> {
+        let table = tables::diversion(&self.lan, self.ports, self.v6, self.dns);
+        self.nftables.replace(&table)
     }
 
     /// Ends it, and removes its route.
@@ -71,7 +97,7 @@ impl Divert {
     /// What the kernel refuses.
     pub async fn close(self) -> Result<(), DivertError> {
         drop(self);
-        remove_route().await
+        remove_routes().await
     }
 }
 
@@ -79,7 +105,7 @@ impl Divert {
 ///
 /// # Errors
 /// What the kernel refuses.
-pub async fn remove_route() -> Result<(), DivertError> {
+pub async fn remove_routes() -> Result<(), DivertError> {
     TO_THIS_MACHINE.remove(loopback()?, true).await?;
     tunnel::remove_routes().await?;
     Ok(())

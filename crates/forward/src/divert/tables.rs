@@ -5,6 +5,8 @@ use crate::inbound::Ports;
 use crate::nft::{Chain, Hook, Layer4, Rule, Table};
 use crate::tunnel;
 
+/// Port of resolvers (RFC 1035 4.2).
+const DNS: u16 = 53;
 /// Table that hands connections to the daemon. It goes with the daemon.
 pub(super) const DIVERSION: &str = "braid";
 /// Table that keeps a LAN's packets from leaving past the daemon. It stays.
@@ -12,12 +14,20 @@ pub(super) const KILL_SWITCH: &str = "braid-kill-switch";
 
 /// Makes the table that hands each TCP connection from a LAN, to whatever destination, to the
 /// listeners, and leads all else into the tunnel. What is for this machine itself is left to it,
-/// and what stays on its link to the link.
-pub(super) fn diversion(lan: &[String], ports: Ports) -> Table {
+/// what stays on its link to the link, and what goes to another host of the LAN to that. Where the
+/// proxy reaches no IPv6, hosts are told at once, so that they go on with IPv4 (RFC 8305).
+pub(super) fn diversion(lan: &[String], ports: Ports, v6: bool, dns: bool) -> Table {
     let mut rules = vec![];
     for interface in lan {
         let arriving = || Rule::new().arriving_on(interface);
         rules.push(arriving().to_this_machine().accept());
+        rules.push(arriving().to_many().accept());
+        rules.extend(lan.iter().map(|to| arriving().routed_by(to).accept()));
+        if !v6 {
+            let tcp = arriving().family(false).protocol(Layer4::Tcp);
+            rules.push(tcp.counted().reset());
+            rules.push(arriving().family(false).counted().prohibit());
+        }
         let families = [(true, Some(ports.v4)), (false, ports.v6)];
         for (v4, port) in families {
             let Some(port) = port else { continue };
@@ -25,10 +35,9 @@ pub(super) fn diversion(lan: &[String], ports: Ports) -> Table {
             rules.push(diverted.mark(MARK).counted().accept());
         }
         rules.push(arriving().protocol(Layer4::Tcp).accept());
-        rules.push(arriving().to_many().accept());
         rules.push(arriving().mark(tunnel::MARK).counted().accept());
     }
-    let lan = Chain {
+    let hosts = Chain {
         name: "lan",
         hook: Hook::Prerouting,
         rules,
@@ -36,9 +45,26 @@ pub(super) fn diversion(lan: &[String], ports: Ports) -> Table {
     Table {
         name: DIVERSION,
         owned: true,
-        chains: std::iter::once(lan)
+        chains: std::iter::once(hosts)
+            .chain(dns.then(|| resolving(lan)))
             .chain(tunnel::rules::device())
             .collect(),
+    }
+}
+
+/// Makes the chain that leads into the tunnel what this machine asks of resolvers elsewhere: for its
+/// hosts, if it serves DNS to them.
+fn resolving(lan: &[String]) -> Chain {
+    let mut rules = vec![Rule::new().to_this_machine().accept()];
+    rules.extend(lan.iter().map(|to| Rule::new().leaving_by(to).accept()));
+    for protocol in [Layer4::Udp, Layer4::Tcp] {
+        let asked = Rule::new().to_port(protocol, DNS);
+        rules.push(asked.mark(tunnel::MARK).counted());
+    }
+    Chain {
+        name: "resolving",
+        hook: Hook::Output,
+        rules,
     }
 }
 

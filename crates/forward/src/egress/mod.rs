@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::dial;
+use crate::reach::Reach;
 use crate::relay::relay;
 use crate::tcp::Tcp;
 use crate::tunnel::gateway::Gateway;
@@ -58,6 +59,11 @@ pub async fn serve(session: Session, egress: Egress, others: mpsc::Sender<Other>
 async fn one(session: Session, mut stream: Stream, egress: Egress, others: mpsc::Sender<Other>) {
     let to = match timeout(PATIENCE, wire::read_request(&mut stream)).await {
         Ok(Ok(Request::Connection(to))) => to,
+        Ok(Ok(Request::Reach)) => {
+            let answer = Reach::of(&egress.allowed).answer(&mut stream);
+            drop(timeout(PATIENCE, answer).await);
+            return;
+        }
         Ok(Ok(Request::Tunnel)) => {
             match &egress.gateway {
                 Some(gateway) => gateway.serve(&session, stream).await,

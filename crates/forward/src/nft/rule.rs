@@ -230,6 +230,16 @@ impl Rule {
             .compare(Operator::Equal, 2_u32.to_ne_bytes().into())
     }
 
+    /// Packets to destinations that this machine's routes lead to by an interface.
+    #[must_use]
+    pub fn routed_by(self, interface: &str) -> Self {
+        // Flags: by the destination; result: the name of the interface.
+        let lookup = vec![number(1, 1), number(2, 2), number(3, 2)];
+        self.text(format!("fib daddr oifname \"{interface}\""))
+            .expression("fib", Expressions::Unknown(lookup))
+            .compare(Operator::Equal, padded(interface))
+    }
+
     /// Packets to multicast or broadcast addresses, which stay on their link.
     #[must_use]
     pub fn to_many(self) -> Self {

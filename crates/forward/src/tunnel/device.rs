@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::interface::{Interface, Reader, Writer};
 use super::{Addresses, TunnelError, packet, read, routes};
+use crate::carrier::next_session;
 use crate::wire::{self, Refusal};
 
 /// State of the tunnel.
@@ -54,23 +55,17 @@ impl Tunnel {
 
     /// Carries packets over one session after the other, for as long as it is polled.
     pub async fn run(self, mut sessions: watch::Receiver<Option<Session>>) {
-        loop {
-            let session = match sessions.wait_for(Option::is_some).await {
-                Ok(session) => session.clone(),
-                Err(_) => return,
-            };
-            let Some(session) = session else { continue };
+        let mut before = None;
+        while let Some(session) = next_session(&mut sessions, before.as_ref()).await {
             let state = match self.over(&session).await {
                 Ok(()) => State::Waiting,
                 Err(why) => State::Down(why),
             };
             let _ = self.interface.set_up(false).await;
             self.state.send_replace(state);
-            // Until it is another session.
             session.ended().await;
-            let same = |now: &Option<Session>| now.as_ref().is_some_and(|s| s.is(&session));
-            let _ = sessions.wait_for(|now| !same(now)).await;
             self.state.send_replace(State::Waiting);
+            before = Some(session);
         }
     }
 

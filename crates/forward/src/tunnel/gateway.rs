@@ -22,9 +22,14 @@ use crate::egress::Allowed;
 use crate::nft::Nftables;
 use crate::wire::{self, Refusal};
 
+/// Packets that a device's end has room for while none come.
+const AT_REST: usize = 16;
+
 /// End of the tunnels of all devices.
 pub struct Gateway {
     interface: Interface,
+    /// One for all devices: it holds megabytes.
+    writer: tokio::sync::Mutex<Writer>,
     devices: Mutex<Devices>,
     // Its table goes with this socket.
     _nftables: Nftables,
@@ -77,6 +82,7 @@ impl Gateway {
         nftables.replace(&rules::gateway(pools, allowed))?;
         Ok(Self {
             interface,
+            writer: tokio::sync::Mutex::default(),
             devices: Mutex::new(Devices {
                 pool: Pool::new(pools),
                 at: HashMap::new(),
@@ -130,18 +136,24 @@ impl Gateway {
         {
             return;
         }
-        let mut writer = Writer::default();
         let mut packets = Vec::new();
         while session.messages(&mut packets).await.is_ok() {
             let is_its_own = |from| lease.given.iter().any(|ip| ip == from);
             packets.retain(|p| packet::ends(p).is_some_and(|(from, _)| is_its_own(from)));
+            let mut writer = self.writer.lock().await;
             writer.write(&self.interface, &packets).await;
+            drop(writer);
             packets.clear();
+            packets.shrink_to(AT_REST);
         }
     }
 
+    /// Takes addresses for a session; none where none are left, or it has some.
     fn lease(&self, session: &Session) -> Option<Lease<'_>> {
         let mut devices = self.devices();
+        if devices.at.values().any(|(_, s)| s.is(session)) {
+            return None;
+        }
         let number_of_session = devices.next;
         devices.next += 1;
         let mut holder = Holder::default();

@@ -2,11 +2,12 @@
 
 use crate::divert::routes::{Marked, RouteError};
 
-/// Table of the route, and priority of the rule: before those that lead by accesses.
+/// Table of the route, and priority of the rule: before those of others, which know nothing of its
+/// mark.
 const INTO: Marked = Marked {
     mark: super::MARK,
     table: 76_999_998,
-    priority: 7691,
+    priority: 771,
 };
 
 /// Leads marked packets of one family to the interface.

@@ -5,22 +5,25 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use braid_forward::Reach;
+use braid_forward::carrier::OverSession;
 use braid_forward::divert::{Divert, engage_kill_switch, release_kill_switch};
 use braid_forward::inbound::Tproxy;
-use braid_netns::world::home::asked;
+use braid_mpquic::Options;
+use braid_netns::world::home::{asked, ip};
 use braid_netns::world::lan::{HOST, LAN, Lan, SERVER};
-use braid_netns::world::{Ns, World, eventually};
+use braid_netns::world::{Ns, World, eventually, wire};
 use tokio::sync::mpsc;
 
-use crate::ends::{between, blocking, on_both_lanes, serve_service};
+use crate::ends::{between, blocking, on_both_lanes, serve_service, with_sessions};
 
 const PORT: u16 = 5001;
 const CLOSED: u16 = 5002;
 
 /// Serves at the server's addresses: tells each that connects from where it came, once it has ended
 /// its own direction, and sends back what it wrote.
-fn tell_origins(server: &Ns) {
-    for at in SERVER {
+fn tell_origins(server: &Ns, all: &[IpAddr]) {
+    for at in all.iter().copied() {
         let listener = server.run(|| TcpListener::bind((at, PORT)).unwrap());
         server.spawn(move || {
             while let Ok((mut tcp, from)) = listener.accept() {
@@ -59,7 +62,7 @@ fn hosts_of_a_lan_connect_by_the_session() {
     on_both_lanes(|options| {
         let Some(w) = World::new(2) else { return };
         let lan = Arc::new(Lan::beside(&w));
-        tell_origins(&lan.server);
+        tell_origins(&lan.server, &SERVER);
         // Past the bond: as themselves.
         let past = || SERVER.map(|at| origin(&lan.host, at, PORT).unwrap());
         assert_eq!(past(), HOST);
@@ -67,7 +70,7 @@ fn hosts_of_a_lan_connect_by_the_session() {
         let there = Arc::clone(&lan);
         between(&w, &options, serve_service, |carrier| async move {
             let listener = Tproxy::listen().unwrap();
-            let divert = Divert::start(&[LAN.into()], listener.ports()).await;
+            let divert = Divert::start(&[LAN.into()], listener.ports(), true).await;
             let divert = divert.unwrap();
             let told_by = move |why: String| drop(tell.send(why));
             let open = listener.open();
@@ -107,11 +110,75 @@ fn hosts_of_a_lan_connect_by_the_session() {
     });
 }
 
+/// Another host, on a second interface of the LAN, that serves at its address.
+fn neighbour(w: &World) -> (Ns, IpAddr) {
+    let other = Ns::new().unwrap();
+    wire((&w.device, "lan1"), (&other, "eth0"));
+    ip(&w.device, &["addr add 192.168.101.1/24 dev lan1"]);
+    let lines = [
+        "addr add 192.168.101.10/24 dev eth0",
+        "route add default via 192.168.101.1",
+    ];
+    ip(&other, &lines);
+    let at = "192.168.101.10".parse().unwrap();
+    tell_origins(&other, &[at]);
+    (other, at)
+}
+
+#[test]
+fn hosts_of_a_lan_reach_each_other_and_know_what_the_proxy_does_not_reach() {
+    let Some(w) = World::new(2) else { return };
+    let lan = Arc::new(Lan::beside(&w));
+    let (_other, neighbour) = neighbour(&w);
+    ip(&w.proxy, &["-6 route del default"]);
+    tell_origins(&lan.server, &SERVER);
+    let there = Arc::clone(&lan);
+    with_sessions(
+        &w,
+        &Options::default(),
+        serve_service,
+        |mut sessions| async move {
+            let listener = Tproxy::listen().unwrap();
+            let interfaces = [LAN.into(), "lan1".into()];
+            let mut divert = Divert::start(&interfaces, listener.ports(), true)
+                .await
+                .unwrap();
+            let carrier = Arc::new(OverSession(sessions.clone()));
+            let _serving = tokio::spawn(listener.serve(carrier, |_| {}));
+            let session = sessions.wait_for(Option::is_some).await.unwrap().clone();
+            let reach = Reach::ask(&session.unwrap()).await.unwrap();
+            assert_eq!(
+                reach,
+                Reach {
+                    v4: true,
+                    v6: false
+                }
+            );
+            divert.divert_v6(reach.v6).unwrap();
+            blocking(move || {
+                assert_eq!(origin(&there.host, neighbour, PORT).unwrap(), HOST[0]);
+                assert_eq!(
+                    origin(&there.host, SERVER[0], PORT).unwrap(),
+                    of_the_proxy()[0]
+                );
+                let e = origin(&there.host, SERVER[1], PORT).unwrap_err();
+                assert_eq!(
+                    e.kind(),
+                    std::io::ErrorKind::ConnectionRefused,
+                    "at once: {e}"
+                );
+            })
+            .await;
+            divert.divert_v6(true).unwrap();
+        },
+    );
+}
+
 #[test]
 fn the_kill_switch_refuses_at_once_what_would_leave_past_the_bond() {
     let Some(w) = World::new(1) else { return };
     let lan = Lan::beside(&w);
-    tell_origins(&lan.server);
+    tell_origins(&lan.server, &SERVER);
     w.device.run(|| engage_kill_switch(&[LAN.into()]).unwrap());
     let since = Instant::now();
     for at in SERVER {

@@ -61,6 +61,7 @@ fn rules_are_what_nft_calls_them() {
     let arriving = || Rule::new().arriving_on("lan0");
     let rules = vec![
         arriving().to_this_machine().accept(),
+        arriving().routed_by("lan1").accept(),
         arriving()
             .to_socket(true, Layer4::Tcp, 4000)
             .mark(0xb1d)
@@ -78,6 +79,7 @@ fn rules_are_what_nft_calls_them() {
     let expected = [
         "type filter hook prerouting priority -150; policy accept;",
         "iifname \"lan0\" fib daddr type 2 accept",
+        "iifname \"lan0\" fib daddr oifname \"lan1\" accept",
         "iifname \"lan0\" meta nfproto 2 meta l4proto 6 tproxy ip to 127.0.0.1:4000 meta mark set 0x00000b1d accept",
         "iifname \"lan0\" meta nfproto 10 meta l4proto 17 tproxy ip6 to [::1]:4001 counter packets 0 bytes 0",
         "iifname \"lan0\" ip daddr 10.0.0.0/8 drop",

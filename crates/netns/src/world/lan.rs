@@ -64,6 +64,8 @@ impl Lan {
             &[
                 "addr add 45.11.0.1/24 dev net0",
                 "addr add 2a0f:45::1/64 dev net0 nodad",
+                "route add default via 45.11.0.10",
+                "route add default via 2a0f:45::10",
                 "route add 192.168.100.0/24 via 10.77.1.2",
                 "route add fd64::/64 via fd77:0:1::2",
             ],
