@@ -93,7 +93,7 @@ impl Packets {
     }
 }
 
-/// Has hosts told at once that there is no IPv6 where the proxy of a session reaches none.
+/// Refuses IPv6 of hosts while the proxy of the session that there is reaches none.
 async fn follow_reach(mut sessions: watch::Receiver<Option<Session>>, divert: Arc<Mutex<Divert>>) {
     let mut before = None;
     while let Some(session) = next_session(&mut sessions, before.as_ref()).await {
