@@ -16,6 +16,7 @@ mod flow_control;
 #[cfg(test)]
 mod hostile;
 mod incoming_messages;
+mod message_numbering;
 mod message_order;
 mod mtu_discovery;
 mod outgoing_messages;

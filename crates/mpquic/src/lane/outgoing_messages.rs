@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::codel::Codel;
-use super::message_order::{Place, STRICT};
+use super::message_numbering::Numbering;
+use super::message_order::Place;
 use super::piece::MIN_PIECE;
 use super::wire::{Frame, message_header};
 
@@ -20,10 +21,8 @@ const MAX_BYTES: usize = 1 << 20;
 const MAX_PACKET_BYTES: usize = 4 << 20;
 /// Bytes of a flow in each turn: a packet.
 const QUANTUM: i64 = 1514;
-/// Flows whose numbers are remembered, and for how long after the last message.
-const MAX_NUMBERED: usize = 4096;
-const REMEMBERED: Duration = Duration::from_secs(2);
-
+/// Queues of packets: flows of the same remainder share one, so that hosts cannot make ever more.
+pub(super) const QUEUES: u32 = 4096;
 /// Packet of a flow, sent as a message.
 #[derive(Clone, Debug)]
 pub struct Packet {
@@ -66,7 +65,7 @@ struct Flow {
 }
 
 /// Key of the flow of messages that belong to no packet's.
-const COMMON: u64 = u64::MAX;
+pub(super) const COMMON: u64 = u64::MAX;
 
 /// Messages that wait to leave.
 #[derive(Debug, Default)]
@@ -112,7 +111,7 @@ impl OutgoingMessages {
             data: packet.data,
             mark: Some(packet.mark),
         };
-        self.queue(packet.flow.into(), message);
+        self.queue(u64::from(packet.flow % QUEUES), message);
         while self.bytes > MAX_PACKET_BYTES && self.drop_of_longest() {}
         true
     }
@@ -295,52 +294,6 @@ impl Flow {
     }
 }
 
-/// Numbers of messages within their flows. A flow that was idle for long is another one: the peer
-/// may have forgotten it.
-#[derive(Debug, Default)]
-struct Numbering {
-    /// Flow of each key, with the next number and when the last one was given.
-    flows: HashMap<u64, (u64, u64, Instant)>,
-    last: u64,
-}
-
-impl Numbering {
-    fn next(&mut self, key: u64, now: Instant) -> Place {
-        let is_live = |at: Instant| key == COMMON || now.duration_since(at) < REMEMBERED;
-        if let Some((flow, next, at)) = self.flows.get_mut(&key)
-            && is_live(*at)
-        {
-            let place = Place {
-                flow: *flow,
-                sequence: *next,
-            };
-            (*next, *at) = (*next + 1, now);
-            return place;
-        }
-        if self.flows.len() >= MAX_NUMBERED {
-            self.flows
-                .retain(|key, (.., at)| *key == COMMON || now.duration_since(*at) < REMEMBERED);
-            if self.flows.len() >= MAX_NUMBERED {
-                self.flows.retain(|key, _| *key == COMMON);
-            }
-        }
-        let flow = match key {
-            COMMON => STRICT,
-            _ => {
-                self.last += 1;
-                self.last
-            }
-        };
-        self.flows.insert(key, (flow, 1, now));
-        Place { flow, sequence: 0 }
-    }
-
-    #[cfg(test)]
-    fn cost(&self) -> usize {
-        self.flows.capacity() * 48
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -391,21 +344,6 @@ mod tests {
         }
         let ratio = sent[1] as f64 / sent[2] as f64;
         assert!((0.9..1.15).contains(&ratio), "{sent:?}");
-    }
-
-    #[test]
-    fn each_flow_has_its_own_numbers_and_a_new_one_after_a_rest() {
-        let (mut m, begin) = (OutgoingMessages::default(), Instant::now());
-        let mut send = |flow, now| {
-            m.push_packet(packet(flow, 10), now);
-            leave(&mut m, now).unwrap().0.unwrap()
-        };
-        let place = |flow, sequence| Place { flow, sequence };
-        assert_eq!(send(7, begin), place(1, 0));
-        assert_eq!(send(9, begin), place(2, 0));
-        assert_eq!(send(7, begin + MS * 1000), place(1, 1));
-        assert_eq!(send(7, begin + MS * 2000), place(1, 2));
-        assert_eq!(send(9, begin + MS * 2100), place(3, 0));
     }
 
     #[test]
