@@ -12,7 +12,7 @@ use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use braid_api::{AccessState, Connection, ControlStatus, Engine, Status};
+use braid_api::{AccessState, Connection, ControlStatus, Engine, LanStatus, Status};
 use prometheus::core::Collector;
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 use tokio::net::TcpListener;
@@ -73,6 +73,9 @@ fn text(status: &Status, control: &ControlStatus) -> Result<String> {
         .set(i64::from(status.config_error.is_none()));
     let connections = status.connections.iter().flat_map(|c| &c.connections);
     connection_counts(&page, &status.engines(), connections)?;
+    if let Some(lan) = &status.lan {
+        hosts(&page, lan)?;
+    }
     carried(&page, status)?;
     health(&page, status)?;
     steering(&page, status)?;
@@ -110,6 +113,30 @@ fn connection_counts<'a>(
         counts.with_label_values(&[carrier]).inc();
     }
     Ok(())
+}
+
+/// Hosts behind a device.
+fn hosts(page: &Page, lan: &LanStatus) -> Result<()> {
+    let one = |name: &str, help: &str, value: i64| -> Result<()> {
+        let metric = page.numbers(name, help, &[])?;
+        metric.with_label_values(&[] as &[&str]).set(value);
+        Ok(())
+    };
+    one(
+        "braid_lan_connections",
+        "Connections of hosts that are open over the bond.",
+        lan.connections.try_into().unwrap_or(i64::MAX),
+    )?;
+    one(
+        "braid_lan_tunnel_up",
+        "Whether packets of hosts beside TCP go through a tunnel.",
+        (!lan.tunnel.is_empty()).into(),
+    )?;
+    one(
+        "braid_lan_kill_switch",
+        "Whether what cannot go over the bond is refused.",
+        lan.kill_switch.into(),
+    )
 }
 
 /// Bytes and subflows of each access.
@@ -294,7 +321,8 @@ mod tests {
              "up": true, "has_address": true, "enabled": true, "backup": false, "weight": 2.5,
              "endpoint_id": 1, "state": "silent", "srtt_ms": 20.5, "loss": 0.01, "subflows": 2,
              "sent_bytes": 18446744073709551615, "received_bytes": 7,
-             "expected": {"down_bps": 80000000}}]}"#,
+             "expected": {"down_bps": 80000000}}],
+            "lan": {"interfaces": ["lan0"], "kill_switch": true, "connections": 12}}"#,
         )
         .unwrap()
     }
@@ -321,6 +349,9 @@ mod tests {
             "braid_subflows{access=\"nr\"} 2",
             "braid_connections{carrier=\"mptcp\"} 0",
             "braid_config_last_reload_successful 1",
+            "braid_lan_connections 12",
+            "braid_lan_tunnel_up 0",
+            "braid_lan_kill_switch 1",
             "braid_access_probe_bytes_total{access=\"nr\"} 9",
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
