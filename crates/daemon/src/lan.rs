@@ -237,7 +237,7 @@ struct Told {
     begin: Instant,
     /// Seconds since the begin before which nothing is told.
     next: AtomicU64,
-    untold: AtomicU64,
+    suppressed: AtomicU64,
 }
 
 impl Default for Throttle {
@@ -245,7 +245,7 @@ impl Default for Throttle {
         Self(Arc::new(Told {
             begin: Instant::now(),
             next: AtomicU64::new(0),
-            untold: AtomicU64::new(0),
+            suppressed: AtomicU64::new(0),
         }))
     }
 }
@@ -257,11 +257,11 @@ impl Throttle {
             let now = told.begin.elapsed().as_secs();
             let next = told.next.load(Ordering::Relaxed);
             if now < next {
-                told.untold.fetch_add(1, Ordering::Relaxed);
+                told.suppressed.fetch_add(1, Ordering::Relaxed);
                 return;
             }
             told.next.store(now + TOLD_EVERY, Ordering::Relaxed);
-            match told.untold.swap(0, Ordering::Relaxed) {
+            match told.suppressed.swap(0, Ordering::Relaxed) {
                 0 => tracing::warn!("{what}"),
                 n => tracing::warn!("{what} (and {n} others before)"),
             }

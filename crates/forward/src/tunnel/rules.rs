@@ -14,6 +14,14 @@ fn arriving() -> Rule {
     Rule::new().arriving_on(INTERFACE)
 }
 
+/// Accepts of what comes out of the tunnel what belongs to something that went in.
+fn answers_alone() -> Vec<Rule> {
+    vec![
+        arriving().established().accept(),
+        arriving().counted().drop(),
+    ]
+}
+
 /// Makes the chains of the device: what comes out of the tunnel belongs to what went in, and what
 /// goes in gets the device's address.
 pub(crate) fn device() -> [Chain; 3] {
@@ -21,18 +29,12 @@ pub(crate) fn device() -> [Chain; 3] {
         Chain {
             name: "tunnel-forward",
             hook: Hook::Forward,
-            rules: vec![
-                arriving().established().accept(),
-                arriving().counted().drop(),
-            ],
+            rules: answers_alone(),
         },
         Chain {
             name: "tunnel-input",
             hook: Hook::Input,
-            rules: vec![
-                arriving().established().accept(),
-                arriving().counted().drop(),
-            ],
+            rules: answers_alone(),
         },
         Chain {
             name: "tunnel-source",
@@ -79,10 +81,7 @@ pub(super) fn gateway(pools: Pools, allowed: &Allowed) -> Table {
             Chain {
                 name: "input",
                 hook: Hook::Input,
-                rules: vec![
-                    arriving().established().accept(),
-                    arriving().counted().drop(),
-                ],
+                rules: answers_alone(),
             },
             Chain {
                 name: "source",
