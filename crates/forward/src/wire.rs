@@ -85,7 +85,7 @@ pub enum Request {
     Connection(Target),
     /// Tunnel for packets ([`crate::tunnel`]).
     Tunnel,
-    /// Families that the proxy reaches ([`crate::reach`]).
+    /// Families that the proxy reaches ([`Reach`](crate::Reach)).
     Reach,
     /// Stream of another protocol, by its first byte.
     Other(u8),

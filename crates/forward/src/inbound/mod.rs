@@ -1,7 +1,7 @@
 //! Inbounds: how connections of programs come to the device's daemon.
 //!
 //! An inbound is one file here. It finds out where a connection is to go, and hands it to a
-//! [`Carrier`](crate::Carrier).
+//! [`Carrier`].
 
 mod port;
 mod socks;
