@@ -83,7 +83,7 @@ const SHORT_WINDOW: u64 = 10;
 
 impl Slot {
     /// Returns a window with which the path's queue stays short: what it has lately delivered in
-    /// the least round trip and a little longer, and twice that while no queue shows.
+    /// the least round trip and a little longer, and a quarter more while no queue shows.
     pub(crate) fn short_window(&self) -> u64 {
         let Some(rate) = self.delivery.greatest() else {
             return self.window;

@@ -15,6 +15,8 @@ pub(super) struct Codel {
     first_above: Option<Instant>,
     /// Time of the next drop; only while it drops.
     next: Option<Instant>,
+    /// Time of the drop that was next when it ended to drop.
+    left_off: Option<Instant>,
     /// Drops since it began to.
     count: u32,
     /// Drops of the time before.
@@ -33,7 +35,7 @@ impl Codel {
             return above;
         };
         if !above {
-            self.next = None;
+            self.left_off = self.next.take();
             return false;
         }
         if now < next {
@@ -62,7 +64,7 @@ impl Codel {
     /// Begins to drop: where it left off, if that was not long ago (RFC 8289 5.5).
     fn begin(&mut self, now: Instant) {
         let delta = self.count.saturating_sub(self.last_count);
-        let recently = self.first_above.is_some_and(|at| now < at + 16 * INTERVAL);
+        let recently = self.left_off.is_some_and(|at| now < at + 16 * INTERVAL);
         self.count = if delta > 1 && recently { delta } else { 1 };
         self.last_count = self.count;
         self.next = Some(law(now, self.count));
@@ -98,6 +100,26 @@ mod tests {
         let all = drops(MS * 20, 1000);
         assert_eq!(all[..4], [100, 200, 271, 329]);
         assert!(all.len() > 14 && all.len() < 30, "{}", all.len());
+    }
+
+    /// Time to the second drop of an overload that begins so long after another of two seconds.
+    fn second_after(rest: u32) -> u32 {
+        let begin = Instant::now() + Duration::from_secs(1);
+        let (mut codel, at) = (Codel::default(), |ms| begin + MS * ms);
+        let mut drops = |ms, waited| codel.drops(at(ms) - waited, false, at(ms));
+        for ms in 0..2000 {
+            drops(ms, MS * 20);
+        }
+        drops(2000, MS);
+        let again = 2000 + rest..5000 + rest;
+        let dropped: Vec<_> = again.filter(|ms| drops(*ms, MS * 20)).collect();
+        dropped[1] - dropped[0]
+    }
+
+    #[test]
+    fn it_goes_on_where_it_left_off_not_long_ago_alone() {
+        assert!(second_after(1000) < 40, "{}", second_after(1000));
+        assert_eq!(second_after(3000), 100);
     }
 
     #[test]
