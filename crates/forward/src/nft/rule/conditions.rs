@@ -1,0 +1,154 @@
+//! Conditions that a packet is to meet.
+
+use ipnet::IpNet;
+use netlink_packet_netfilter::nftables::{Expressions, MetaKey, Operator};
+
+use super::{
+    Layer4, NETWORK_HEADER, NFPROTO_IPV4, NFPROTO_IPV6, Rule, TRANSPORT_HEADER, number, octets,
+    padded,
+};
+
+impl Rule {
+    /// Packets that arrive on an interface.
+    #[must_use]
+    pub fn arriving_on(self, interface: &str) -> Self {
+        self.text(format!("iifname \"{interface}\"")).meta(
+            MetaKey::Iifname,
+            Operator::Equal,
+            padded(interface),
+        )
+    }
+
+    /// Packets that leave by another interface than this.
+    #[must_use]
+    pub fn not_leaving_by(self, interface: &str) -> Self {
+        self.text(format!("oifname != \"{interface}\"")).meta(
+            MetaKey::Oifname,
+            Operator::NotEqual,
+            padded(interface),
+        )
+    }
+
+    /// Packets that leave by an interface.
+    #[must_use]
+    pub fn leaving_by(self, interface: &str) -> Self {
+        self.text(format!("oifname \"{interface}\"")).meta(
+            MetaKey::Oifname,
+            Operator::Equal,
+            padded(interface),
+        )
+    }
+
+    /// Packets of IPv4 or of IPv6.
+    #[must_use]
+    pub fn family(self, v4: bool) -> Self {
+        let (text, number) = match v4 {
+            true => ("meta nfproto ipv4", NFPROTO_IPV4),
+            false => ("meta nfproto ipv6", NFPROTO_IPV6),
+        };
+        self.text(text)
+            .meta(MetaKey::Nfproto, Operator::Equal, vec![number])
+    }
+
+    /// Packets of a protocol.
+    #[must_use]
+    pub fn protocol(self, protocol: Layer4) -> Self {
+        let text = match protocol {
+            Layer4::Tcp => "meta l4proto tcp",
+            Layer4::Udp => "meta l4proto udp",
+        };
+        let number = vec![protocol.number()];
+        self.text(text)
+            .meta(MetaKey::L4Proto, Operator::Equal, number)
+    }
+
+    /// Packets of a protocol to a port.
+    #[must_use]
+    pub fn to_port(self, protocol: Layer4, port: u16) -> Self {
+        self.protocol(protocol)
+            .text(format!("th dport {port}"))
+            .payload(TRANSPORT_HEADER, 2, 2)
+            .compare(Operator::Equal, port.to_be_bytes().into())
+    }
+
+    /// Packets to one of the addresses of a network, of its family alone.
+    #[must_use]
+    pub fn to(self, net: IpNet) -> Self {
+        self.address("daddr", net, [16, 24])
+    }
+
+    /// Packets from one of the addresses of a network, of its family alone.
+    #[must_use]
+    pub fn from(self, net: IpNet) -> Self {
+        self.address("saddr", net, [12, 8])
+    }
+
+    /// `at`: where the address stands in the header of IPv4, and in that of IPv6.
+    fn address(self, word: &str, net: IpNet, at: [u32; 2]) -> Self {
+        let (family, offset) = match net {
+            IpNet::V4(_) => ("ip", at[0]),
+            IpNet::V6(_) => ("ip6", at[1]),
+        };
+        let address = octets(net.network());
+        // Of an address: 4 or 16.
+        let length = u32::try_from(address.len()).unwrap_or(u32::MAX);
+        let rule = self
+            .family(matches!(net, IpNet::V4(_)))
+            .text(format!("{family} {word} {net}"))
+            .payload(NETWORK_HEADER, offset, length);
+        let rule = match net.prefix_len() == net.max_prefix_len() {
+            true => rule,
+            false => rule.mask(octets(net.netmask())),
+        };
+        rule.compare(Operator::Equal, address)
+    }
+
+    /// Packets to an address of this machine.
+    #[must_use]
+    pub fn to_this_machine(self) -> Self {
+        // Flags: by the destination; result: its type, which is to be RTN_LOCAL.
+        let lookup = vec![number(1, 1), number(2, 3), number(3, 2)];
+        self.text("fib daddr type local")
+            .expression("fib", Expressions::Unknown(lookup))
+            .compare(Operator::Equal, 2_u32.to_ne_bytes().into())
+    }
+
+    /// Packets to destinations that this machine's routes lead to by an interface.
+    #[must_use]
+    pub fn routed_by(self, interface: &str) -> Self {
+        // Flags: by the destination; result: the name of the interface.
+        let lookup = vec![number(1, 1), number(2, 2), number(3, 2)];
+        self.text(format!("fib daddr oifname \"{interface}\""))
+            .expression("fib", Expressions::Unknown(lookup))
+            .compare(Operator::Equal, padded(interface))
+    }
+
+    /// Packets to multicast or broadcast addresses, which stay on their link.
+    #[must_use]
+    pub fn to_many(self) -> Self {
+        // As meta pkttype: PACKET_HOST is 0.
+        self.text("meta pkttype != host")
+            .meta(MetaKey::PacketType, Operator::NotEqual, vec![0])
+    }
+
+    /// Packets with this mark.
+    #[must_use]
+    pub fn marked(self, mark: u32) -> Self {
+        self.text(format!("meta mark {mark:#x}")).meta(
+            MetaKey::Mark,
+            Operator::Equal,
+            mark.to_ne_bytes().into(),
+        )
+    }
+
+    /// Packets of connections that have begun the other way, and what belongs to these.
+    #[must_use]
+    pub fn established(self) -> Self {
+        // Bits of the state: established, related.
+        let load = vec![number(1, 1), number(2, 0)];
+        self.text("ct state established,related")
+            .expression("ct", Expressions::Unknown(load))
+            .mask(6_u32.to_ne_bytes().into())
+            .compare(Operator::NotEqual, vec![0; 4])
+    }
+}

@@ -1,0 +1,158 @@
+//! Rules: conditions that a packet is to meet, then what is done with it.
+
+mod conditions;
+mod statements;
+
+use std::fmt;
+use std::net::IpAddr;
+
+use netlink_packet_core::{DefaultNla, NLA_F_NESTED};
+use netlink_packet_netfilter::nftables::{
+    Bitwise, Cmp, DataAttribute, ExpressionAttribute, Expressions, Immediate, ListAttribute, Meta,
+    MetaKey, Operator, Payload, Register, RuleAttribute, Verdict, VerdictAttribute,
+};
+
+// include/uapi/linux/netfilter.h, .../nf_tables.h: what the message crate has no names for.
+const NF_DROP: u32 = 0;
+const NF_ACCEPT: u32 = 1;
+const NETWORK_HEADER: u32 = 1;
+const TRANSPORT_HEADER: u32 = 2;
+const NFPROTO_IPV4: u8 = 2;
+const NFPROTO_IPV6: u8 = 10;
+
+/// Length of an interface's name, padded with zeros (IFNAMSIZ).
+const NAME: usize = 16;
+
+/// Protocol above IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer4 {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Layer4 {
+    fn number(self) -> u8 {
+        match self {
+            Self::Tcp => 6,
+            Self::Udp => 17,
+        }
+    }
+}
+
+/// Rule, made of conditions in the order in which they are asked, and of statements.
+///
+/// It is written down beside as text, in the words of `nft`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    expressions: Vec<ListAttribute<ExpressionAttribute>>,
+    text: Vec<String>,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text.join(" "))
+    }
+}
+
+impl Rule {
+    /// Makes a rule that every packet meets, and that does nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn expression(mut self, name: &str, data: Expressions) -> Self {
+        self.expressions.push(ListAttribute::Element(vec![
+            ExpressionAttribute::Name(name.into()),
+            ExpressionAttribute::Data(data),
+        ]));
+        self
+    }
+
+    fn text(mut self, text: impl Into<String>) -> Self {
+        self.text.push(text.into());
+        self
+    }
+
+    /// Loads a property of the packet, and compares it.
+    fn meta(self, key: MetaKey, compare: Operator, value: Vec<u8>) -> Self {
+        let load = vec![Meta::DestinationRegister(Register::Reg1), Meta::Key(key)];
+        self.expression("meta", Expressions::Meta(load))
+            .compare(compare, value)
+    }
+
+    fn compare(self, operator: Operator, value: Vec<u8>) -> Self {
+        let compare = vec![
+            Cmp::SourceRegister(Register::Reg1),
+            Cmp::Op(operator),
+            Cmp::Data(DataAttribute::Value(value)),
+        ];
+        self.expression("cmp", Expressions::Cmp(compare))
+    }
+
+    fn payload(self, base: u32, offset: u32, length: u32) -> Self {
+        let load = vec![
+            Payload::DestinationRegister(Register::Reg1),
+            Payload::Base(base),
+            Payload::Offset(offset),
+            Payload::Len(length),
+        ];
+        self.expression("payload", Expressions::Payload(load))
+    }
+
+    fn mask(self, mask: Vec<u8>) -> Self {
+        let zeros = vec![0; mask.len()];
+        let bits = vec![
+            Bitwise::SourceRegister(Register::Reg1),
+            Bitwise::DestinationRegister(Register::Reg1),
+            // Of a register: at most 16.
+            Bitwise::Length(u32::try_from(mask.len()).unwrap_or(u32::MAX)),
+            Bitwise::Mask(DataAttribute::Value(mask)),
+            Bitwise::Xor(DataAttribute::Value(zeros)),
+        ];
+        self.expression("bitwise", Expressions::Bitwise(bits))
+    }
+
+    fn immediate(self, register: Register, data: DataAttribute) -> Self {
+        let put = vec![
+            Immediate::DestinationRegister(register),
+            Immediate::Data(data),
+        ];
+        self.expression("immediate", Expressions::Immediate(put))
+    }
+
+    fn verdict(self, verdict: Verdict, text: &str) -> Self {
+        let code = vec![VerdictAttribute::Code(verdict)];
+        self.text(text)
+            .immediate(Register::Verdict, DataAttribute::Verdict(code))
+    }
+
+    /// Lists the attributes of the message that adds it.
+    pub(super) fn attributes(&self, table: &str, chain: &str) -> Vec<RuleAttribute> {
+        vec![
+            RuleAttribute::Table(table.into()),
+            RuleAttribute::Chain(chain.into()),
+            RuleAttribute::Expressions(self.expressions.clone()),
+        ]
+    }
+}
+
+/// Attribute with a number in network order.
+fn number(kind: u16, value: u32) -> DefaultNla {
+    debug_assert_eq!(kind & NLA_F_NESTED, 0);
+    DefaultNla::new(kind, value.to_be_bytes().into())
+}
+
+fn padded(interface: &str) -> Vec<u8> {
+    let mut name = interface.as_bytes().to_vec();
+    name.resize(NAME, 0);
+    name
+}
+
+fn octets(ip: IpAddr) -> Vec<u8> {
+    match ip {
+        IpAddr::V4(ip) => ip.octets().into(),
+        IpAddr::V6(ip) => ip.octets().into(),
+    }
+}

@@ -1,0 +1,87 @@
+//! Statements: what is done with packets that have met the conditions of a rule.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use netlink_packet_core::DefaultNla;
+use netlink_packet_netfilter::nftables::{
+    DataAttribute, Expressions, Meta, MetaKey, Register, Verdict,
+};
+
+use super::{Layer4, NF_ACCEPT, NF_DROP, NFPROTO_IPV4, NFPROTO_IPV6, Rule, number, octets};
+
+impl Rule {
+    /// Counts packets and bytes.
+    #[must_use]
+    pub fn counted(self) -> Self {
+        self.text("counter")
+            .expression("counter", Expressions::Unknown(vec![]))
+    }
+
+    /// Gives packets a mark.
+    #[must_use]
+    pub fn mark(self, mark: u32) -> Self {
+        let store = vec![
+            Meta::Key(MetaKey::Mark),
+            Meta::SourceRegister(Register::Reg1),
+        ];
+        self.text(format!("meta mark set {mark:#x}"))
+            .immediate(
+                Register::Reg1,
+                DataAttribute::Value(mark.to_ne_bytes().into()),
+            )
+            .expression("meta", Expressions::Meta(store))
+    }
+
+    /// Hands packets of a family and a protocol to the socket at a port of the loopback, whatever
+    /// their destination (TPROXY). Without such a socket the rule is not met.
+    #[must_use]
+    pub fn to_socket(self, v4: bool, protocol: Layer4, port: u16) -> Self {
+        let (text, family, address): (_, _, IpAddr) = match v4 {
+            true => ("ip", NFPROTO_IPV4, Ipv4Addr::LOCALHOST.into()),
+            false => ("ip6", NFPROTO_IPV6, Ipv6Addr::LOCALHOST.into()),
+        };
+        // Registers of the address and of the port.
+        let tproxy = vec![number(1, family.into()), number(2, 1), number(3, 2)];
+        let port = port.to_be_bytes();
+        self.family(v4)
+            .protocol(protocol)
+            .text(format!("tproxy {text} to :{}", u16::from_be_bytes(port)))
+            .immediate(Register::Reg1, DataAttribute::Value(octets(address)))
+            .immediate(Register::Reg2, DataAttribute::Value(port.into()))
+            .expression("tproxy", Expressions::Unknown(tproxy))
+    }
+
+    /// Gives packets the address of the interface by which they leave as their source.
+    #[must_use]
+    pub fn masquerade(self) -> Self {
+        self.text("masquerade")
+            .expression("masq", Expressions::Unknown(vec![]))
+    }
+
+    /// Accepts packets in this chain.
+    #[must_use]
+    pub fn accept(self) -> Self {
+        self.verdict(Verdict::Other(NF_ACCEPT), "accept")
+    }
+
+    /// Drops packets.
+    #[must_use]
+    pub fn drop(self) -> Self {
+        self.verdict(Verdict::Other(NF_DROP), "drop")
+    }
+
+    /// Resets the connections that packets belong to, which are TCP's by a condition before.
+    #[must_use]
+    pub fn reset(self) -> Self {
+        self.text("reject with tcp reset")
+            .expression("reject", Expressions::Unknown(vec![number(1, 1)]))
+    }
+
+    /// Refuses packets: their senders are told that this is prohibited (ICMP).
+    #[must_use]
+    pub fn prohibit(self) -> Self {
+        let code = DefaultNla::new(2, vec![3]);
+        self.text("reject with icmpx admin-prohibited")
+            .expression("reject", Expressions::Unknown(vec![number(1, 2), code]))
+    }
+}
