@@ -15,6 +15,7 @@ pub mod pattern;
 pub mod policy;
 pub mod rate;
 pub mod replay;
+pub mod rules;
 pub mod sched;
 pub mod seed;
 pub mod stats;

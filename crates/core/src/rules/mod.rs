@@ -1,0 +1,87 @@
+//! Rules of steering: which traffic goes over the bond, by one access directly, or nowhere.
+//!
+//! A [`Rule`] has a traffic descriptor and an outcome, as an ATSSS rule has (3GPP TS 24.193 6.1.3).
+//! Rules stand in the order of precedence, the one that is asked first in front ([`first`]). What
+//! meets none goes over the bond.
+
+mod descriptor;
+mod flow;
+#[cfg(test)]
+mod tests;
+mod values;
+mod written;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use descriptor::{Criterion, Descriptor, Match};
+pub use flow::Flow;
+pub use values::{Client, Dscp, Mac, Ports, Protocol};
+use written::Written;
+
+/// Rules at most: TS 24.193 6.1.3 gives the precedence one byte, and one value is for what meets no
+/// rule.
+pub const MAX_RULES: usize = 254;
+/// Values at most of one criterion.
+pub const MAX_VALUES: usize = 256;
+/// Class of traffic that there is without being configured.
+pub const DEFAULT_CLASS: &str = "default";
+
+/// Rule of steering.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct Rule {
+    /// Name, under which it is shown; absent: its place is shown.
+    pub name: Option<String>,
+    /// Traffic that it is for.
+    pub descriptor: Descriptor,
+    /// Steering of that traffic.
+    pub outcome: Outcome,
+}
+
+/// Steering of traffic that meets a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Goes over the bond, in this class.
+    Class(String),
+    /// Leaves by the first of these accesses that works, past the bond.
+    Direct(Vec<String>),
+    /// Is refused; its sender is told.
+    Block,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Class(class) => write!(f, "class {class}"),
+            Self::Direct(accesses) => write!(f, "direct by {}", accesses.join(", else ")),
+            Self::Block => f.write_str("block"),
+        }
+    }
+}
+
+impl Rule {
+    /// Returns its name, or its place, counted from 1, where it has none.
+    pub fn title(&self, place: usize) -> String {
+        self.name.clone().unwrap_or_else(|| format!("rule {place}"))
+    }
+}
+
+/// Returns the place, from 0, of the rule that decides about a flow; `None` where none does. Rules
+/// that would, if a fact were known that is not, are listed by `doubtful` with what they ask for.
+pub fn first(
+    rules: &[Rule],
+    flow: &Flow,
+    mut doubtful: impl FnMut(usize, Criterion),
+) -> Option<usize> {
+    let mut all = rules.iter().enumerate();
+    all.find_map(|(i, rule)| match rule.descriptor.judge(flow) {
+        Match::Yes => Some(i),
+        Match::No(_) => None,
+        Match::Unknown(criterion) => {
+            doubtful(i, criterion);
+            None
+        }
+    })
+}
