@@ -95,15 +95,15 @@ struct Unfit<'a> {
 }
 
 /// Plan of one family.
-struct Family<'a> {
+pub(crate) struct Family<'a> {
     facts: Facts<'a>,
     v4: bool,
     /// Addresses that work, the most wanted first.
-    exits: Vec<&'a Use>,
+    pub(crate) exits: Vec<&'a Use>,
 }
 
 impl<'a> Family<'a> {
-    fn new(facts: Facts<'a>, v4: bool) -> Self {
+    pub(crate) fn new(facts: Facts<'a>, v4: bool) -> Self {
         let mut family = Self {
             facts,
             v4,
@@ -262,7 +262,7 @@ impl<'a> Family<'a> {
     }
 
     /// Our route by an interface, if it leads there.
-    fn route_by(&self, ifindex: u32, to: Option<IpAddr>) -> Option<Route> {
+    pub(crate) fn route_by(&self, ifindex: u32, to: Option<IpAddr>) -> Option<Route> {
         let Facts { view, memory, .. } = self.facts;
         let mut mine = self.exits.iter().filter(|u| u.ifindex == ifindex);
         // Beside a global address, a local one (RFC 4193) leads to the proxy at most.

@@ -1,7 +1,7 @@
 //! Accesses of a device, whatever engine uses them: [`links`] has the interfaces and addresses of
 //! this machine, [`rules`] says which of them serve which access, [`plan`] in which order and by
-//! which routes ([`routing`]), [`default_route`] where new connections leave that are not bonded,
-//! [`kernel`] sets these in the steps of [`reconcile`], [`probe`] and [`liveness`] tell whether
+//! which routes ([`routing`]), [`default_route`] where new connections leave that are not bonded, [`exits`]
+//! how packets leave by one of them, [`kernel`] sets these in the steps of [`reconcile`], [`probe`] and [`liveness`] tell whether
 //! anything comes back.
 //!
 //! Everything here acts on the network namespace of the thread that opens it.
@@ -10,6 +10,7 @@ pub mod arrivals;
 pub mod clock;
 pub mod default_route;
 pub mod dial;
+pub mod exits;
 pub mod kernel;
 pub mod links;
 pub mod liveness;

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use braid_api::AccessState;
 
 use crate::default_route::{Facts, default_route};
+use crate::exits::{Exits, exits};
 use crate::memory::Memory;
 use crate::routing::{From, Lead, lead};
 use crate::rules::{Verdict, choose};
@@ -65,6 +66,8 @@ pub struct Plan {
     /// Where new connections that are not bonded leave by another access than the system's
     /// routes say, and why, each in a sentence.
     pub steered: Vec<String>,
+    /// Exits of the accesses that work.
+    pub exits: Exits,
 }
 
 /// Decides what is to be set.
@@ -143,15 +146,17 @@ pub fn plan(
     plan.routes.sort_unstable();
     plan.routes.dedup();
     plan.rules.sort_unstable();
+    let facts = Facts {
+        settings,
+        view,
+        memory,
+        conditions,
+        uses: &plan.uses,
+        verdicts: &verdicts,
+    };
+    plan.exits = exits(facts);
     if settings.steers_unbonded {
-        let steered = default_route(Facts {
-            settings,
-            view,
-            memory,
-            conditions,
-            uses: &plan.uses,
-            verdicts: &verdicts,
-        });
+        let steered = default_route(facts);
         // The kernel asks rules of one priority in the order in which they came.
         plan.rules.extend(steered.rules);
         plan.routes.extend(steered.routes);

@@ -6,6 +6,7 @@ mod state;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use braid_access::exits::Exits;
 use braid_access::plan as network;
 use braid_access::plan::Use;
 use braid_access::rules::Verdict;
@@ -43,6 +44,8 @@ pub struct Plan {
     /// Where new connections that are not bonded leave by another access than the system's
     /// routes say, and why, each in a sentence.
     pub steered: Vec<String>,
+    /// Exits of the accesses that work.
+    pub exits: Exits,
 }
 
 /// Decides what is to be set.
@@ -81,6 +84,7 @@ fn with_endpoints(
         notes: network.notes,
         ignored: network.ignored,
         steered: network.steered,
+        exits: network.exits,
         ..Plan::default()
     };
     endpoints(&mut plan, settings, view, memory, conditions);
