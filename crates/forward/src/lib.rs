@@ -13,6 +13,7 @@
 //! session, the end of either daemon) as a reset of both.
 
 pub mod carrier;
+mod conntrack;
 mod dial;
 pub mod divert;
 mod egress;

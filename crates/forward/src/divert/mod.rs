@@ -5,20 +5,35 @@
 //! this machine, and there to the transparent listener. When the daemon ends, also by a crash, its
 //! table goes, and the kernel would forward the LAN's packets by the routes of this machine. The
 //! kill switch is a table of its own that refuses these, and that stays until it is taken back.
+//!
+//! Rules of steering ([`braid_core::rules`]) may have flows leave [directly](Direct) by an access, or
+//! refuse them ([`steering`]).
 
+mod direct;
 pub(crate) mod routes;
+mod steering;
 mod tables;
 
 use thiserror::Error;
 
+use crate::conntrack::{self, ConntrackError};
 use crate::inbound::Ports;
 use crate::nft::{NftError, Nftables};
 use crate::tunnel;
+pub use direct::{Direct, Exit, Exits, Turned};
 pub use routes::RouteError;
-use routes::{Marked, loopback};
+use routes::{Hop, Marked, loopback};
+pub use steering::{Counts, DEFAULT, Numbered, RuleCount, Steered};
+use tables::Diversion;
 
 /// Mark of packets that are delivered to this machine, whatever their destination.
 pub const MARK: u32 = 0xb1d;
+/// Mark of packets that leave directly by the first way; the others follow.
+pub const DIRECT: u32 = 0xb20;
+/// Bits by which marks of ways are told from others.
+pub const DIRECT_MASK: u32 = 0xffff_ffe0;
+/// Ways at most: lists of accesses that rules name, of an old configuration beside those of a new one.
+pub const MAX_WAYS: u8 = 32;
 
 /// Why a LAN's connections cannot be diverted.
 #[derive(Debug, Error)]
@@ -29,6 +44,9 @@ pub enum DivertError {
     /// The route by which diverted packets reach the listeners.
     #[error(transparent)]
     Route(#[from] RouteError),
+    /// Flows that were to be forgotten.
+    #[error(transparent)]
+    Conntrack(#[from] ConntrackError),
 }
 
 /// Delivery of diverted packets to this machine.
@@ -43,35 +61,46 @@ const TO_THIS_MACHINE: Marked = Marked {
 pub struct Divert {
     // Its table goes with this socket.
     nftables: Nftables,
-    lan: Vec<String>,
-    ports: Ports,
-    v6: bool,
-    dns: bool,
+    diversion: Diversion,
 }
 
 impl Divert {
     /// Diverts the TCP connections that arrive on the interfaces `lan`, in the network namespace
-    /// of the calling thread, and marks the other packets. Interfaces that are not there yet count
-    /// as soon as they are. With `dns`, what this machine asks of resolvers is marked, too.
+    /// of the calling thread, and marks the other packets, but for what `rules` say otherwise.
+    /// Interfaces that are not there yet count as soon as they are. With `dns`, what this machine
+    /// asks of resolvers is marked, too.
     ///
     /// # Errors
     /// What the kernel refuses.
-    pub async fn start(lan: &[String], ports: Ports, dns: bool) -> Result<Self, DivertError> {
+    pub async fn start(
+        lan: &[String],
+        ports: Ports,
+        dns: bool,
+        rules: Vec<Steered>,
+    ) -> Result<Self, DivertError> {
         let lo = loopback()?;
         for v4 in [true, false] {
             if v4 || ports.v6.is_some() {
-                TO_THIS_MACHINE.add(v4, lo, true).await?;
+                TO_THIS_MACHINE.add(v4, Hop::ThisMachine(lo)).await?;
             }
         }
-        let mut divert = Self {
-            nftables: Nftables::open()?,
+        let diversion = Diversion {
             lan: lan.to_vec(),
             ports,
             v6: true,
             dns,
+            rules: steering::numbered(rules, &[]),
         };
-        divert.set()?;
-        Ok(divert)
+        // Flows of an earlier daemon have the numbers of its rules.
+        if !diversion.rules.is_empty() {
+            conntrack::forget_all()?;
+        }
+        let mut nftables = Nftables::open()?;
+        nftables.replace(&diversion.table(&Counts::new()))?;
+        Ok(Self {
+            nftables,
+            diversion,
+        })
     }
 
     /// Diverts IPv6, or refuses it, where the proxy reaches none.
@@ -79,16 +108,62 @@ impl Divert {
     /// # Errors
     /// What the kernel refuses; then all is as it was.
     pub fn divert_v6(&mut self, v6: bool) -> Result<(), NftError> {
-        if self.v6 == v6 {
+        if self.diversion.v6 == v6 {
             return Ok(());
         }
-        let before = std::mem::replace(&mut self.v6, v6);
-        self.set().inspect_err(|_| self.v6 = before)
+        let counts = self.counts()?;
+        let new = Diversion {
+            v6,
+            ..self.diversion.clone()
+        };
+        self.set(new, &counts)
     }
 
-    fn set(&mut self) -> Result<(), NftError> {
-        let table = tables::diversion(&self.lan, self.ports, self.v6, self.dns);
-        self.nftables.replace(&table)
+    /// Goes by other rules, as far as flows begin from now on. Flows of rules that are gone are judged
+    /// anew. A rule that is there as it was goes on counting.
+    ///
+    /// # Errors
+    /// What the kernel refuses; if it is about the rules, all is as it was.
+    pub fn set_rules(&mut self, rules: Vec<Steered>) -> Result<(), DivertError> {
+        let before = self.counts()?;
+        let rules = steering::numbered(rules, &self.diversion.rules);
+        let old = std::mem::take(&mut self.diversion.rules);
+        let is_there = |r: &&Numbered| rules.contains(r);
+        let (kept, gone): (Vec<&Numbered>, Vec<&Numbered>) = old.iter().partition(is_there);
+        let kept = kept.iter().map(|r| r.number).chain([DEFAULT]);
+        let counts = kept.filter_map(|n| Some((n, *before.get(&n)?))).collect();
+        let gone: Vec<u8> = gone.iter().map(|r| r.number).collect();
+        let new = Diversion {
+            rules,
+            ..self.diversion.clone()
+        };
+        self.diversion.rules = old;
+        self.set(new, &counts)?;
+        gone.into_iter().try_for_each(conntrack::forget)?;
+        Ok(())
+    }
+
+    fn set(&mut self, new: Diversion, counts: &Counts) -> Result<(), NftError> {
+        self.nftables.replace(&new.table(counts))?;
+        self.diversion = new;
+        Ok(())
+    }
+
+    /// Returns the rules, in the order of precedence.
+    pub fn rules(&self) -> &[Numbered] {
+        &self.diversion.rules
+    }
+
+    /// Reads what has met each rule, by its number; nothing where there are no rules.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn counts(&mut self) -> Result<Counts, NftError> {
+        if self.diversion.rules.is_empty() {
+            return Ok(Counts::new());
+        }
+        let read = self.nftables.counters(tables::DIVERSION)?;
+        Ok(steering::counts(&self.diversion.rules, &read))
     }
 
     /// Ends it, and removes its route.
@@ -101,12 +176,15 @@ impl Divert {
     }
 }
 
-/// Removes the routes of a diversion and of a tunnel that have ended with their process, if they are there.
+/// Removes the routes of a diversion, of its rules and of a tunnel that have ended with their process,
+/// if they are there.
 ///
 /// # Errors
 /// What the kernel refuses.
 pub async fn remove_routes() -> Result<(), DivertError> {
-    TO_THIS_MACHINE.remove(loopback()?, true).await?;
+    let to_this_machine = Hop::ThisMachine(loopback()?);
+    TO_THIS_MACHINE.remove(to_this_machine).await?;
+    direct::remove_all().await?;
     tunnel::remove_routes().await?;
     Ok(())
 }

@@ -1,11 +1,14 @@
 //! Routes for packets with a mark, and the rules by which it leads to them.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
+use futures_util::TryStreamExt;
+use ipnet::IpNet;
 use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::route::{
-    RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAttribute, RouteFlags, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use rtnetlink::{Handle, RouteMessageBuilder};
@@ -24,7 +27,32 @@ pub struct RouteError {
     source: io::Error,
 }
 
-/// Default route for packets with a mark, in a table of its own.
+/// Metric of a route that refuses: behind all others.
+const LAST: u32 = u32::MAX;
+/// Metric of the route that is used.
+const FIRST: u32 = 1;
+
+/// Where a route leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hop {
+    /// To this machine, whatever the destination; by the loopback, of this index.
+    ThisMachine(u32),
+    /// To the destination, which is on the link of an interface.
+    Link(u32),
+    /// To a gateway.
+    Gateway {
+        /// Index of the interface.
+        by: u32,
+        /// Its address.
+        gateway: IpAddr,
+        /// Whether it is on the link, whatever the networks of the interface are.
+        onlink: bool,
+    },
+    /// Nowhere: senders are told that this is prohibited.
+    Refuse,
+}
+
+/// Routes for packets with a mark, in a table of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marked {
     pub(crate) mark: u32,
@@ -34,13 +62,44 @@ pub(crate) struct Marked {
 }
 
 impl Marked {
-    /// Leads packets of a family by an interface; `local`: delivers them to this machine.
-    pub(crate) async fn add(self, v4: bool, by: u32, local: bool) -> Result<(), RouteError> {
+    /// Leads packets of a family to a hop, by a default route and a rule.
+    pub(crate) async fn add(self, v4: bool, hop: Hop) -> Result<(), RouteError> {
+        self.set(v4, None, hop).await?;
+        self.add_rule(v4).await
+    }
+
+    /// Sets a route, in place of another to the same destinations; `to`: everywhere if absent.
+    pub(crate) async fn set(self, v4: bool, to: Option<IpNet>, hop: Hop) -> Result<(), RouteError> {
+        let route = self.route(v4, to, hop);
+        let set = open()?.route().add(route).replace().execute().await;
+        done(set, || format!("set {}", self.destination(to)))
+    }
+
+    /// Removes a route, whether it is there or not.
+    pub(crate) async fn unset(
+        self,
+        v4: bool,
+        to: Option<IpNet>,
+        hop: Hop,
+    ) -> Result<(), RouteError> {
+        let removed = open()?.route().del(self.route(v4, to, hop)).execute().await;
+        done(removed, || format!("delete {}", self.destination(to)))
+    }
+
+    /// Removes all routes of a family.
+    pub(crate) async fn clear(self, v4: bool) -> Result<(), RouteError> {
+        clear(v4, self.table..=self.table, true).await
+    }
+
+    /// Refuses all packets of a family: behind whatever leads somewhere, and then instead of it.
+    pub(crate) async fn refuse(self, v4: bool) -> Result<(), RouteError> {
+        self.set(v4, None, Hop::Refuse).await?;
+        clear(v4, self.table..=self.table, false).await
+    }
+
+    /// Leads packets of a family to the table.
+    pub(crate) async fn add_rule(self, v4: bool) -> Result<(), RouteError> {
         let handle = open()?;
-        let route = handle.route().add(self.route(v4, by, local)).replace();
-        done(route.execute().await, || {
-            format!("add a default route to table {}", self.table)
-        })?;
         // One that is there already would be added once more.
         self.remove_rule(&handle, v4).await?;
         let mut add = handle.rule().add();
@@ -51,14 +110,10 @@ impl Marked {
     }
 
     /// Removes rules and routes of both families, whether they are there or not.
-    pub(crate) async fn remove(self, by: u32, local: bool) -> Result<(), RouteError> {
+    pub(crate) async fn remove(self, hop: Hop) -> Result<(), RouteError> {
         self.remove_rules().await?;
-        let handle = open()?;
         for v4 in [true, false] {
-            let route = handle.route().del(self.route(v4, by, local));
-            done(route.execute().await, || {
-                format!("delete the default route of table {}", self.table)
-            })?;
+            self.unset(v4, None, hop).await?;
         }
         Ok(())
     }
@@ -84,19 +139,53 @@ impl Marked {
         )
     }
 
-    fn route(self, v4: bool, by: u32, local: bool) -> RouteMessage {
+    fn destination(self, to: Option<IpNet>) -> String {
+        match to {
+            None => format!("the default route of table {}", self.table),
+            Some(net) => format!("the route to {net} of table {}", self.table),
+        }
+    }
+
+    fn route(self, v4: bool, to: Option<IpNet>, hop: Hop) -> RouteMessage {
         let mut m = match v4 {
             true => RouteMessageBuilder::<Ipv4Addr>::new().build(),
             false => RouteMessageBuilder::<Ipv6Addr>::new().build(),
         };
-        (m.header.kind, m.header.scope) = match local {
-            true => (RouteType::Local, RouteScope::Host),
-            false => (RouteType::Unicast, RouteScope::Link),
+        (m.header.kind, m.header.scope) = match hop {
+            Hop::ThisMachine(_) => (RouteType::Local, RouteScope::Host),
+            Hop::Link(_) => (RouteType::Unicast, RouteScope::Link),
+            Hop::Gateway { .. } => (RouteType::Unicast, RouteScope::Universe),
+            Hop::Refuse => (RouteType::Prohibit, RouteScope::Universe),
         };
         m.header.protocol = RouteProtocol::from(PROTOCOL);
         // As the attribute says.
         m.header.table = 0;
-        m.attributes = vec![RouteAttribute::Table(self.table), RouteAttribute::Oif(by)];
+        m.attributes = vec![RouteAttribute::Table(self.table)];
+        if let Some(net) = to {
+            m.header.destination_prefix_length = net.prefix_len();
+            m.attributes
+                .push(RouteAttribute::Destination(net.network().into()));
+        }
+        match hop {
+            Hop::ThisMachine(by) => m.attributes.push(RouteAttribute::Oif(by)),
+            Hop::Link(by) => {
+                m.attributes.push(RouteAttribute::Oif(by));
+                m.attributes.push(RouteAttribute::Priority(FIRST));
+            }
+            Hop::Gateway {
+                by,
+                gateway,
+                onlink,
+            } => {
+                m.attributes.push(RouteAttribute::Oif(by));
+                m.attributes.push(RouteAttribute::Gateway(gateway.into()));
+                m.attributes.push(RouteAttribute::Priority(FIRST));
+                if onlink {
+                    m.header.flags |= RouteFlags::Onlink;
+                }
+            }
+            Hop::Refuse => m.attributes.push(RouteAttribute::Priority(LAST)),
+        }
         m
     }
 
@@ -115,6 +204,43 @@ impl Marked {
         ];
         m
     }
+}
+
+/// Removes all routes of a family in these tables, which are ours; those that refuse only if `all` is
+/// said.
+pub(crate) async fn clear(
+    v4: bool,
+    tables: RangeInclusive<u32>,
+    all: bool,
+) -> Result<(), RouteError> {
+    let handle = open()?;
+    let of_family = match v4 {
+        true => RouteMessageBuilder::<Ipv4Addr>::new().build(),
+        false => RouteMessageBuilder::<Ipv6Addr>::new().build(),
+    };
+    let there = handle.route().get(of_family).execute();
+    let there: Vec<RouteMessage> = match there.try_collect().await {
+        Ok(there) => there,
+        // Without that family there are none.
+        Err(e) => return done(Err(e), || "list routes".to_owned()),
+    };
+    let goes = |r: &RouteMessage| all || r.header.kind != RouteType::Prohibit;
+    let there = there.into_iter().filter(|r| tables.contains(&table(r)));
+    for route in there.filter(goes) {
+        let removed = handle.route().del(route).execute().await;
+        done(removed, || format!("delete a route of table {tables:?}"))?;
+    }
+    Ok(())
+}
+
+/// Returns the table of a route.
+fn table(route: &RouteMessage) -> u32 {
+    let attributes = route.attributes.iter();
+    let mut tables = attributes.filter_map(|a| match a {
+        RouteAttribute::Table(table) => Some(*table),
+        _ => None,
+    });
+    tables.next().unwrap_or(route.header.table.into())
 }
 
 /// Returns the index of the loopback.
@@ -136,7 +262,14 @@ fn open() -> Result<Handle, RouteError> {
 }
 
 /// There already, or not there.
-const AS_WANTED: [i32; 4] = [libc::EEXIST, libc::ESRCH, libc::ENOENT, libc::EAFNOSUPPORT];
+const AS_WANTED: [i32; 5] = [
+    libc::EEXIST,
+    libc::ESRCH,
+    libc::ENOENT,
+    // A family that the kernel has not, or was told to do without (ipv6.disable=1).
+    libc::EAFNOSUPPORT,
+    libc::EOPNOTSUPP,
+];
 
 fn done(result: Result<(), rtnetlink::Error>, what: impl Fn() -> String) -> Result<(), RouteError> {
     let source = match result {

@@ -5,15 +5,22 @@
 //! program is called, so that no `nft` has to be installed; what is put in place can be looked at
 //! with it (`nft list ruleset`).
 
+mod counter;
 mod rule;
+mod socket;
 mod transaction;
+
+use std::borrow::Cow;
 
 use netlink_packet_netfilter::nftables::{
     ChainAttribute, ChainMessage, Hook as HookAttribute, HookNumber, InetHookNumber,
     NfTablesMessage, RuleMessage, TableAttribute, TableFlags, TableMessage,
 };
 
+pub use counter::{Count, Counter};
+pub(crate) use rule::{FLOW_NUMBER, in_mark};
 pub use rule::{Layer4, Rule};
+pub(crate) use socket::NetfilterSocket;
 pub use transaction::{NftError, Nftables};
 
 /// Table of the family `inet`: its rules see IPv4 and IPv6.
@@ -24,19 +31,42 @@ pub struct Table {
     /// Whether it goes when the process that put it in place ends, however that ends. Else it
     /// stays until it is removed.
     pub owned: bool,
+    /// Counters, which rules name.
+    pub counters: Vec<Counter>,
     /// Its chains.
     pub chains: Vec<Chain>,
 }
 
-/// Chain of rules at one place of a packet's way through the kernel.
+/// Chain of rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     /// Name, unique in the table.
-    pub name: &'static str,
-    /// Where packets meet it.
-    pub hook: Hook,
-    /// Rules in the order in which they are asked. What none decides about is accepted.
-    pub rules: Vec<Rule>,
+    name: Cow<'static, str>,
+    /// Where packets meet it; absent: where rules lead to it.
+    hook: Option<Hook>,
+    /// Rules in the order in which they are asked.
+    rules: Vec<Rule>,
+}
+
+impl Chain {
+    /// Makes a chain at one place of a packet's way through the kernel. What none of its rules decides
+    /// about is accepted.
+    pub fn at(hook: Hook, name: &'static str, rules: Vec<Rule>) -> Self {
+        Self {
+            name: name.into(),
+            hook: Some(hook),
+            rules,
+        }
+    }
+
+    /// Makes a chain that other rules lead to ([`Rule::jump`], [`Rule::goto`]).
+    pub fn called(name: impl Into<Cow<'static, str>>, rules: Vec<Rule>) -> Self {
+        Self {
+            name: name.into(),
+            hook: None,
+            rules,
+        }
+    }
 }
 
 /// Where packets meet a chain, and with which priority among others there (least first).
@@ -44,6 +74,8 @@ pub struct Chain {
 pub enum Hook {
     /// Packets that arrive, before they are routed (priority `mangle`).
     Prerouting,
+    /// Packets that arrive, behind that (priority `mangle` + 1).
+    Arrived,
     /// Packets for this machine itself (priority `filter`).
     Input,
     /// Packets that are forwarded (priority `filter`).
@@ -53,6 +85,8 @@ pub enum Hook {
     Output,
     /// Packets of this machine's own sockets, once their way is decided (priority `filter` + 10).
     Leaving,
+    /// Packets that leave, whoever sent them (priority `mangle`).
+    Postrouting,
     /// Source addresses of packets that leave (type `nat`, priority `srcnat`).
     SourceNat,
 }
@@ -60,7 +94,12 @@ pub enum Hook {
 impl Hook {
     fn kind(self) -> &'static str {
         match self {
-            Self::Prerouting | Self::Input | Self::Forward | Self::Leaving => "filter",
+            Self::Prerouting
+            | Self::Arrived
+            | Self::Input
+            | Self::Forward
+            | Self::Leaving
+            | Self::Postrouting => "filter",
             Self::Output => "route",
             Self::SourceNat => "nat",
         }
@@ -68,17 +107,18 @@ impl Hook {
 
     fn number(self) -> InetHookNumber {
         match self {
-            Self::Prerouting => InetHookNumber::PreRouting,
+            Self::Prerouting | Self::Arrived => InetHookNumber::PreRouting,
             Self::Input => InetHookNumber::LocalIn,
             Self::Forward => InetHookNumber::Forward,
             Self::Output | Self::Leaving => InetHookNumber::LocalOut,
-            Self::SourceNat => InetHookNumber::PostRouting,
+            Self::Postrouting | Self::SourceNat => InetHookNumber::PostRouting,
         }
     }
 
     fn priority(self) -> i32 {
         match self {
-            Self::Prerouting | Self::Output => -150,
+            Self::Prerouting | Self::Output | Self::Postrouting => -150,
+            Self::Arrived => -149,
             Self::Input | Self::Forward => 0,
             Self::Leaving => 10,
             Self::SourceNat => 100,
@@ -104,11 +144,13 @@ impl Table {
             message: NfTablesMessage::NewTable(TableMessage { attributes }),
             attempt: format!("add table inet {}", self.name),
         });
+        steps.extend(self.counters.iter().map(|c| c.step(self.name)));
+        // Rules name chains and counters, which have to be there.
+        steps.extend(self.chains.iter().map(|c| c.step(self.name)));
         for chain in &self.chains {
-            steps.push(chain.step(self.name));
             steps.extend(chain.rules.iter().map(|rule| Step {
                 message: NfTablesMessage::NewRule(RuleMessage {
-                    attributes: rule.attributes(self.name, chain.name),
+                    attributes: rule.attributes(self.name, &chain.name),
                 }),
                 attempt: format!("add rule inet {} {} ({rule})", self.name, chain.name),
             }));
@@ -119,17 +161,18 @@ impl Table {
 
 impl Chain {
     fn step(&self, table: &str) -> Step {
-        let hook = vec![
-            HookAttribute::Number(HookNumber::Inet(self.hook.number())),
-            // The attribute has the bits of a signed number.
-            HookAttribute::Priority(self.hook.priority().cast_unsigned()),
-        ];
-        let attributes = vec![
+        let mut attributes = vec![
             ChainAttribute::Table(table.into()),
-            ChainAttribute::Name(self.name.into()),
-            ChainAttribute::Hook(hook),
-            ChainAttribute::Type(self.hook.kind().into()),
+            ChainAttribute::Name(self.name.clone().into()),
         ];
+        if let Some(hook) = self.hook {
+            attributes.push(ChainAttribute::Hook(vec![
+                HookAttribute::Number(HookNumber::Inet(hook.number())),
+                // The attribute has the bits of a signed number.
+                HookAttribute::Priority(hook.priority().cast_unsigned()),
+            ]));
+            attributes.push(ChainAttribute::Type(hook.kind().into()));
+        }
         Step {
             message: NfTablesMessage::NewChain(ChainMessage { attributes }),
             attempt: format!("add chain inet {table} {}", self.name),

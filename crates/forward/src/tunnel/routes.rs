@@ -1,6 +1,6 @@
 //! Route into the tunnel, and the rule by which the mark of packets leads to it.
 
-use crate::divert::routes::{Marked, RouteError};
+use crate::divert::routes::{Hop, Marked, RouteError};
 
 /// Table of the route, and priority of the rule: before those of others, which know nothing of its
 /// mark.
@@ -12,7 +12,7 @@ const INTO: Marked = Marked {
 
 /// Leads marked packets of one family to the interface.
 pub(super) async fn add(v4: bool, interface: u32) -> Result<(), RouteError> {
-    INTO.add(v4, interface, false).await
+    INTO.add(v4, Hop::Link(interface)).await
 }
 
 /// Removes the rules of both families. The routes go with the interface.

@@ -26,21 +26,13 @@ fn answers_alone() -> Vec<Rule> {
 /// goes in gets the device's address.
 pub(crate) fn device() -> [Chain; 3] {
     [
-        Chain {
-            name: "tunnel-forward",
-            hook: Hook::Forward,
-            rules: answers_alone(),
-        },
-        Chain {
-            name: "tunnel-input",
-            hook: Hook::Input,
-            rules: answers_alone(),
-        },
-        Chain {
-            name: "tunnel-source",
-            hook: Hook::SourceNat,
-            rules: vec![Rule::new().leaving_by(INTERFACE).masquerade()],
-        },
+        Chain::at(Hook::Forward, "tunnel-forward", answers_alone()),
+        Chain::at(Hook::Input, "tunnel-input", answers_alone()),
+        Chain::at(
+            Hook::SourceNat,
+            "tunnel-source",
+            vec![Rule::new().leaving_by(INTERFACE).masquerade()],
+        ),
     ]
 }
 
@@ -72,22 +64,11 @@ pub(super) fn gateway(pools: Pools, allowed: &Allowed) -> Table {
     Table {
         name: GATEWAY,
         owned: true,
+        counters: vec![],
         chains: vec![
-            Chain {
-                name: "forward",
-                hook: Hook::Forward,
-                rules: forward,
-            },
-            Chain {
-                name: "input",
-                hook: Hook::Input,
-                rules: answers_alone(),
-            },
-            Chain {
-                name: "source",
-                hook: Hook::SourceNat,
-                rules: translated.collect(),
-            },
+            Chain::at(Hook::Forward, "forward", forward),
+            Chain::at(Hook::Input, "input", answers_alone()),
+            Chain::at(Hook::SourceNat, "source", translated.collect()),
         ],
     }
 }

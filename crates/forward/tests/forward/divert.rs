@@ -70,7 +70,7 @@ fn hosts_of_a_lan_connect_by_the_session() {
         let there = Arc::clone(&lan);
         between(&w, &options, serve_service, |carrier| async move {
             let listener = Tproxy::listen().unwrap();
-            let divert = Divert::start(&[LAN.into()], listener.ports(), true).await;
+            let divert = Divert::start(&[LAN.into()], listener.ports(), true, vec![]).await;
             let divert = divert.unwrap();
             let told_by = move |why: String| drop(tell.send(why));
             let open = listener.open();
@@ -140,7 +140,7 @@ fn hosts_of_a_lan_reach_each_other_and_know_what_the_proxy_does_not_reach() {
         |mut sessions| async move {
             let listener = Tproxy::listen().unwrap();
             let interfaces = [LAN.into(), "lan1".into()];
-            let mut divert = Divert::start(&interfaces, listener.ports(), true)
+            let mut divert = Divert::start(&interfaces, listener.ports(), true, vec![])
                 .await
                 .unwrap();
             let carrier = Arc::new(OverSession(sessions.clone()));

@@ -4,4 +4,5 @@ mod divert;
 mod ends;
 mod nft;
 mod programs;
+mod rules;
 mod tunnel;

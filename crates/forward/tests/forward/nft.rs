@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use braid_forward::divert::{engage_kill_switch, is_kill_switch_engaged, release_kill_switch};
-use braid_forward::nft::{Chain, Hook, Layer4, Nftables, Rule, Table};
+use braid_forward::nft::{Chain, Count, Counter, Hook, Layer4, Nftables, Rule, Table};
 use braid_netns::world::Ns;
 
 /// A namespace in which there is `nft`, or the reason printed.
@@ -38,11 +38,8 @@ fn table(hook: Hook, rules: Vec<Rule>) -> Table {
     Table {
         name: "t",
         owned: false,
-        chains: vec![Chain {
-            name: "c",
-            hook,
-            rules,
-        }],
+        counters: vec![],
+        chains: vec![Chain::at(hook, "c", rules)],
     }
 }
 
@@ -75,6 +72,17 @@ fn rules_are_what_nft_calls_them() {
         Rule::new().marked(0x12345678).accept(),
         Rule::new().to_many().accept(),
         Rule::new().to_port(Layer4::Udp, 53).accept(),
+        Rule::new().protocol_number(17).to_ports(53, 53).accept(),
+        Rule::new().protocol(Layer4::Tcp).to_ports(80, 443).drop(),
+        arriving().from_mac([2, 0, 0x5e, 0x10, 0, 1]).drop(),
+        Rule::new().dscp(true, 46).drop(),
+        Rule::new().dscp(false, 46).drop(),
+        Rule::new().unrouted().drop(),
+        Rule::new().of_transparent_socket().accept(),
+        Rule::new().beginning().counted(),
+        Rule::new().number_flow(7),
+        Rule::new().of_flow(7).accept(),
+        Rule::new().marked_within(0xb20, 0xffff_ffe0).accept(),
     ];
     let expected = [
         "type filter hook prerouting priority -150; policy accept;",
@@ -90,6 +98,17 @@ fn rules_are_what_nft_calls_them() {
         "meta mark 0x12345678 accept",
         "meta pkttype != 0 accept",
         "udp dport 53 accept",
+        "udp dport 53-53 accept",
+        "tcp dport 80-443 drop",
+        "iifname \"lan0\" ether saddr 02:00:5e:10:00:01 drop",
+        "ip dscp 0x2e drop",
+        "ip6 dscp 0x2e drop",
+        "fib daddr . mark oif 0 drop",
+        "socket transparent 1 accept",
+        "ct state 0x8 counter packets 0 bytes 0",
+        "ct mark set ct mark & 0x07ffffff | 0x07000000",
+        "ct mark 0x07000000/8 accept",
+        "meta mark 0x00000b20/27 accept",
     ];
     assert_eq!(chain(&ns, Hook::Prerouting, rules), expected);
 
@@ -128,9 +147,74 @@ fn rules_are_what_nft_calls_them() {
         "type route hook output priority -150; policy accept;"
     );
     assert_eq!(
+        of(Hook::Arrived),
+        "type filter hook prerouting priority -149; policy accept;"
+    );
+    assert_eq!(
+        of(Hook::Postrouting),
+        "type filter hook postrouting priority -150; policy accept;"
+    );
+    assert_eq!(
         of(Hook::Leaving),
         "type filter hook output priority 10; policy accept;"
     );
+}
+
+#[test]
+fn chains_lead_to_chains_and_counters_are_read() {
+    let Some(ns) = namespace() else { return };
+    let count = |packets, bytes| Count { packets, bytes };
+    let counter = |name: &str, from| Counter {
+        name: name.into(),
+        from,
+    };
+    let sent = Rule::new().protocol(Layer4::Udp).to_ports(9, 9);
+    let table = Table {
+        name: "t",
+        owned: false,
+        counters: vec![counter("a", count(3, 400)), counter("b", Count::default())],
+        // One leads to another that comes after it.
+        chains: vec![
+            Chain::at(
+                Hook::Leaving,
+                "c",
+                vec![sent.jump("d"), Rule::new().counted_as("b")],
+            ),
+            Chain::called(
+                "d",
+                vec![Rule::new().counted_as("a"), Rule::new().goto("e")],
+            ),
+            Chain::called("e", vec![Rule::new().counted()]),
+        ],
+    };
+    replace(&ns, &table);
+    let all = listed(&ns);
+    for line in ["udp dport 9-9 jump d", "counter name \"a\"", "goto e"] {
+        assert!(all.contains(&line.to_owned()), "{line}: {all:#?}");
+    }
+    let counters = || ns.run(|| Nftables::open().unwrap().counters("t").unwrap());
+    let read = counters();
+    assert_eq!(read.len(), 2);
+    assert_eq!((read["a"], read["b"]), (count(3, 400), count(0, 0)));
+    ns.run(|| {
+        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        udp.send_to(b"12", "127.0.0.1:9").unwrap();
+        assert!(Nftables::open().unwrap().counters("u").unwrap().is_empty());
+    });
+    // With the headers of UDP and IP, and what ICMP replies in the other.
+    let read = counters();
+    assert_eq!(read["a"], count(4, 430));
+    assert!(read["b"].packets >= 1, "{read:?}");
+}
+
+#[test]
+fn thousands_of_rules_are_one_transaction() {
+    let Some(ns) = namespace() else { return };
+    let net = |i: u32| ipnet::Ipv4Net::new_assert((0x0a00_0000 + i).into(), 32);
+    let rules = (0..5000).map(|i| Rule::new().to(net(i).into()).drop());
+    let all = chain(&ns, Hook::Forward, rules.collect());
+    assert_eq!(all.len(), 5001);
+    assert_eq!(all[5000], "ip daddr 10.0.19.135 drop");
 }
 
 #[test]
@@ -182,11 +266,13 @@ fn what_is_owned_goes_with_its_owner_and_the_kill_switch_stays() {
         "iifname \"lan0\" oifname \"lan0\" accept",
         "iifname \"lan0\" oifname \"lan1\" accept",
         "iifname \"lan0\" oifname \"braid0\" accept",
+        "iifname \"lan0\" meta mark 0x00000b20/27 accept",
         "iifname \"lan0\" meta l4proto 6 counter packets 0 bytes 0 reject with tcp reset",
         "iifname \"lan0\" counter packets 0 bytes 0 reject with icmpx 3",
         "iifname \"lan1\" oifname \"lan0\" accept",
         "iifname \"lan1\" oifname \"lan1\" accept",
         "iifname \"lan1\" oifname \"braid0\" accept",
+        "iifname \"lan1\" meta mark 0x00000b20/27 accept",
         "iifname \"lan1\" meta l4proto 6 counter packets 0 bytes 0 reject with tcp reset",
         "iifname \"lan1\" counter packets 0 bytes 0 reject with icmpx 3",
         "}",

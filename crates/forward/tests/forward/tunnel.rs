@@ -83,7 +83,9 @@ fn packets_of_hosts_go_through_the_tunnel() {
             engage_kill_switch(&[LAN.into()]).unwrap();
             let tunnel = Tunnel::create().await.unwrap();
             let mut state = tunnel.state();
-            let divert = Divert::start(&[LAN.into()], ports(), true).await.unwrap();
+            let divert = Divert::start(&[LAN.into()], ports(), true, vec![])
+                .await
+                .unwrap();
             let running = tokio::spawn(tunnel.run(sessions));
             let up = |s: &State| matches!(s, State::Up(_));
             let up = tokio::time::timeout(Duration::from_secs(5), state.wait_for(up)).await;

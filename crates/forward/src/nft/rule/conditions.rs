@@ -1,11 +1,11 @@
 //! Conditions that a packet is to meet.
 
 use ipnet::IpNet;
-use netlink_packet_netfilter::nftables::{Expressions, MetaKey, Operator};
+use netlink_packet_netfilter::nftables::{Expressions, Meta, MetaKey, Operator, Register};
 
 use super::{
-    Layer4, NETWORK_HEADER, NFPROTO_IPV4, NFPROTO_IPV6, Rule, TRANSPORT_HEADER, number, octets,
-    padded,
+    ETHERNET, FLOW_NUMBER, LINK_HEADER, Layer4, NETWORK_HEADER, NFPROTO_IPV4, NFPROTO_IPV6, Rule,
+    TRANSPORT_HEADER, in_mark, number, octets, padded, value,
 };
 
 impl Rule {
@@ -60,6 +60,109 @@ impl Rule {
         let number = vec![protocol.number()];
         self.text(text)
             .meta(MetaKey::L4Proto, Operator::Equal, number)
+    }
+
+    /// Packets of the protocol of this number (IANA).
+    #[must_use]
+    pub fn protocol_number(self, number: u8) -> Self {
+        self.text(format!("meta l4proto {number}")).meta(
+            MetaKey::L4Proto,
+            Operator::Equal,
+            vec![number],
+        )
+    }
+
+    /// Packets to the ports from `first` to `last`, of a protocol that has ports: that is asked
+    /// before.
+    #[must_use]
+    pub fn to_ports(self, first: u16, last: u16) -> Self {
+        // Operator: within the range.
+        let range = vec![
+            number(1, 1),
+            number(2, 0),
+            value(3, first.to_be_bytes().into()),
+            value(4, last.to_be_bytes().into()),
+        ];
+        self.text(format!("th dport {first}-{last}"))
+            .payload(TRANSPORT_HEADER, 2, 2)
+            .expression("range", Expressions::Unknown(range))
+    }
+
+    /// Packets from the interface with this address, of Ethernet (EUI-48).
+    #[must_use]
+    pub fn from_mac(self, mac: [u8; 6]) -> Self {
+        let octets = mac.map(|o| format!("{o:02x}"));
+        self.meta(
+            MetaKey::Iftype,
+            Operator::Equal,
+            ETHERNET.to_ne_bytes().into(),
+        )
+        .text(format!("ether saddr {}", octets.join(":")))
+        .payload(LINK_HEADER, 6, 6)
+        .compare(Operator::Equal, mac.into())
+    }
+
+    /// Packets of a family with this code point of differentiated services, up to 63.
+    #[must_use]
+    pub fn dscp(self, v4: bool, dscp: u8) -> Self {
+        let rule = self.family(v4);
+        match v4 {
+            // The upper bits of the second byte.
+            true => rule
+                .text(format!("ip dscp {dscp}"))
+                .payload(NETWORK_HEADER, 1, 1)
+                .mask(vec![0xfc])
+                .compare(Operator::Equal, vec![dscp << 2]),
+            // Behind the version.
+            false => rule
+                .text(format!("ip6 dscp {dscp}"))
+                .payload(NETWORK_HEADER, 0, 2)
+                .mask(vec![0x0f, 0xc0])
+                .compare(Operator::Equal, (u16::from(dscp) << 6).to_be_bytes().into()),
+        }
+    }
+
+    /// Packets of connections that a transparent socket of this machine has.
+    #[must_use]
+    pub fn of_transparent_socket(self) -> Self {
+        // Key: transparent; result.
+        let lookup = vec![number(1, 0), number(2, 1)];
+        self.text("socket transparent 1")
+            .expression("socket", Expressions::Unknown(lookup))
+            .compare(Operator::Equal, vec![1])
+    }
+
+    /// First packets of flows.
+    #[must_use]
+    pub fn beginning(self) -> Self {
+        let load = vec![number(1, 1), number(2, 0)];
+        self.text("ct state new")
+            .expression("ct", Expressions::Unknown(load))
+            .mask(8_u32.to_ne_bytes().into())
+            .compare(Operator::NotEqual, vec![0; 4])
+    }
+
+    /// Packets, both ways, of flows that have this number in the upper byte of their mark
+    /// ([`Rule::number_flow`]).
+    #[must_use]
+    pub fn of_flow(self, of: u8) -> Self {
+        self.text(format!("ct mark & {FLOW_NUMBER:#x} == {:#x}", in_mark(of)))
+            .flow_mark()
+            .mask(FLOW_NUMBER.to_ne_bytes().into())
+            .compare(Operator::Equal, in_mark(of).to_ne_bytes().into())
+    }
+
+    /// Packets with a mark of which the bits in `mask` are these.
+    #[must_use]
+    pub fn marked_within(self, mark: u32, mask: u32) -> Self {
+        let load = vec![
+            Meta::DestinationRegister(Register::Reg1),
+            Meta::Key(MetaKey::Mark),
+        ];
+        self.text(format!("meta mark & {mask:#x} == {mark:#x}"))
+            .expression("meta", Expressions::Meta(load))
+            .mask(mask.to_ne_bytes().into())
+            .compare(Operator::Equal, mark.to_ne_bytes().into())
     }
 
     /// Packets of a protocol to a port.
@@ -121,6 +224,16 @@ impl Rule {
         self.text(format!("fib daddr oifname \"{interface}\""))
             .expression("fib", Expressions::Unknown(lookup))
             .compare(Operator::Equal, padded(interface))
+    }
+
+    /// Packets that no route leads out, by their mark.
+    #[must_use]
+    pub fn unrouted(self) -> Self {
+        // Flags: by the destination and the mark; result: the index of the interface, 0 for none.
+        let lookup = vec![number(1, 1), number(2, 1), number(3, 6)];
+        self.text("fib daddr . mark oif missing")
+            .expression("fib", Expressions::Unknown(lookup))
+            .compare(Operator::Equal, vec![0; 4])
     }
 
     /// Packets to multicast or broadcast addresses, which stay on their link.

@@ -6,7 +6,7 @@ mod statements;
 use std::fmt;
 use std::net::IpAddr;
 
-use netlink_packet_core::{DefaultNla, NLA_F_NESTED};
+use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED};
 use netlink_packet_netfilter::nftables::{
     Bitwise, Cmp, DataAttribute, ExpressionAttribute, Expressions, Immediate, ListAttribute, Meta,
     MetaKey, Operator, Payload, Register, RuleAttribute, Verdict, VerdictAttribute,
@@ -15,10 +15,25 @@ use netlink_packet_netfilter::nftables::{
 // include/uapi/linux/netfilter.h, .../nf_tables.h: what the message crate has no names for.
 const NF_DROP: u32 = 0;
 const NF_ACCEPT: u32 = 1;
+const LINK_HEADER: u32 = 0;
 const NETWORK_HEADER: u32 = 1;
 const TRANSPORT_HEADER: u32 = 2;
+/// Key of the expression `ct` for the mark of a flow (NFT_CT_MARK).
+const CT_MARK: u32 = 3;
+/// Type of interfaces of Ethernet (ARPHRD_ETHER).
+const ETHERNET: u16 = 1;
+/// Object that counts (NFT_OBJECT_COUNTER).
+pub(super) const COUNTER: u32 = 1;
 const NFPROTO_IPV4: u8 = 2;
 const NFPROTO_IPV6: u8 = 10;
+
+/// Bits of a flow's mark that have the number of the flow's rule; all others are somebody else's.
+pub(crate) const FLOW_NUMBER: u32 = 0xff00_0000;
+
+/// Returns the number of a rule as it stands in the mark of a flow.
+pub(crate) fn in_mark(number: u8) -> u32 {
+    u32::from(number) << 24
+}
 
 /// Length of an interface's name, padded with zeros (IFNAMSIZ).
 const NAME: usize = 16;
@@ -103,13 +118,18 @@ impl Rule {
 
     fn mask(self, mask: Vec<u8>) -> Self {
         let zeros = vec![0; mask.len()];
+        self.bits(mask, zeros)
+    }
+
+    /// Clears the bits that `mask` has not, then turns those of `xor` over.
+    fn bits(self, mask: Vec<u8>, xor: Vec<u8>) -> Self {
         let bits = vec![
             Bitwise::SourceRegister(Register::Reg1),
             Bitwise::DestinationRegister(Register::Reg1),
             // Of a register: at most 16.
             Bitwise::Length(u32::try_from(mask.len()).unwrap_or(u32::MAX)),
             Bitwise::Mask(DataAttribute::Value(mask)),
-            Bitwise::Xor(DataAttribute::Value(zeros)),
+            Bitwise::Xor(DataAttribute::Value(xor)),
         ];
         self.expression("bitwise", Expressions::Bitwise(bits))
     }
@@ -128,6 +148,22 @@ impl Rule {
             .immediate(Register::Verdict, DataAttribute::Verdict(code))
     }
 
+    /// Goes on in another chain of the table.
+    fn to_chain(self, verdict: Verdict, word: &str, chain: &str) -> Self {
+        let to = vec![
+            VerdictAttribute::Code(verdict),
+            VerdictAttribute::Chain(chain.to_owned()),
+        ];
+        self.text(format!("{word} {chain}"))
+            .immediate(Register::Verdict, DataAttribute::Verdict(to))
+    }
+
+    /// Loads the mark of the packet's flow.
+    fn flow_mark(self) -> Self {
+        let load = vec![number(1, 1), number(2, CT_MARK)];
+        self.expression("ct", Expressions::Unknown(load))
+    }
+
     /// Lists the attributes of the message that adds it.
     pub(super) fn attributes(&self, table: &str, chain: &str) -> Vec<RuleAttribute> {
         vec![
@@ -142,6 +178,14 @@ impl Rule {
 fn number(kind: u16, value: u32) -> DefaultNla {
     debug_assert_eq!(kind & NLA_F_NESTED, 0);
     DefaultNla::new(kind, value.to_be_bytes().into())
+}
+
+/// Attribute with a value of a register.
+fn value(kind: u16, value: Vec<u8>) -> DefaultNla {
+    let inner = DefaultNla::new(1, value);
+    let mut bytes = vec![0; inner.buffer_len()];
+    inner.emit(&mut bytes);
+    DefaultNla::new(kind | NLA_F_NESTED, bytes)
 }
 
 fn padded(interface: &str) -> Vec<u8> {

@@ -7,7 +7,10 @@ use netlink_packet_netfilter::nftables::{
     DataAttribute, Expressions, Meta, MetaKey, Register, Verdict,
 };
 
-use super::{Layer4, NF_ACCEPT, NF_DROP, NFPROTO_IPV4, NFPROTO_IPV6, Rule, number, octets};
+use super::{
+    COUNTER, CT_MARK, FLOW_NUMBER, Layer4, NF_ACCEPT, NF_DROP, NFPROTO_IPV4, NFPROTO_IPV6, Rule,
+    in_mark, number, octets,
+};
 
 impl Rule {
     /// Counts packets and bytes.
@@ -15,6 +18,45 @@ impl Rule {
     pub fn counted(self) -> Self {
         self.text("counter")
             .expression("counter", Expressions::Unknown(vec![]))
+    }
+
+    /// Counts packets and bytes in the counter of this name ([`Counter`](crate::nft::Counter)).
+    #[must_use]
+    pub fn counted_as(self, name: &str) -> Self {
+        let mut bytes = name.as_bytes().to_vec();
+        bytes.push(0);
+        let counter = vec![number(1, COUNTER), DefaultNla::new(2, bytes)];
+        self.text(format!("counter name \"{name}\""))
+            .expression("objref", Expressions::Unknown(counter))
+    }
+
+    /// Puts a number into the upper byte of the mark of the flow; what else the mark has stays.
+    #[must_use]
+    pub fn number_flow(self, number_of: u8) -> Self {
+        let store = vec![number(2, CT_MARK), number(4, 1)];
+        let (mark, rest) = (in_mark(number_of), !FLOW_NUMBER);
+        self.text(format!("ct mark set ct mark & {rest:#x} | {mark:#x}"))
+            .flow_mark()
+            .bits(rest.to_ne_bytes().into(), mark.to_ne_bytes().into())
+            .expression("ct", Expressions::Unknown(store))
+    }
+
+    /// Asks the rules of a chain, and goes on here where none of these decides.
+    #[must_use]
+    pub fn jump(self, chain: &str) -> Self {
+        self.to_chain(Verdict::Jump, "jump", chain)
+    }
+
+    /// Goes back to where the chain was asked ([`Rule::jump`]).
+    #[must_use]
+    pub fn back(self) -> Self {
+        self.verdict(Verdict::Return, "return")
+    }
+
+    /// Goes on with the rules of a chain, and does not come back.
+    #[must_use]
+    pub fn goto(self, chain: &str) -> Self {
+        self.to_chain(Verdict::Goto, "goto", chain)
     }
 
     /// Gives packets a mark.

@@ -1,0 +1,278 @@
+//! Ways of flows that rules send directly: out by an access, past the bond.
+//!
+//! Each list of accesses that a rule names is a way, with a mark, a routing table and a rule by which
+//! the mark leads there. The table has a default route by the first access of the list that works,
+//! and the networks on its link; behind them stands a route that refuses, so that nothing falls
+//! through to the routes of this machine.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use braid_core::rules::{Outcome, Rule};
+use ipnet::IpNet;
+
+use super::routes::{self, Hop, Marked, RouteError};
+use super::steering::Steered;
+use super::{DIRECT, MAX_WAYS};
+
+/// Table of the first way.
+const FIRST_TABLE: u32 = 76_999_900;
+/// Priority of the rules.
+const PRIORITY: u32 = 772;
+
+/// Exit by one access, of one family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// Index of its interface.
+    pub by: u32,
+    /// Next hop to everywhere; absent where the interface leads to the destination itself.
+    pub gateway: Option<IpAddr>,
+    /// The gateway is on the link, whatever the networks of the interface are.
+    pub onlink: bool,
+    /// Networks on the link.
+    pub networks: Vec<IpNet>,
+}
+
+/// Exits of the accesses that work, by name: of IPv4, and of IPv6.
+pub type Exits = BTreeMap<String, [Option<Exit>; 2]>;
+
+/// Change of a way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turned {
+    /// Accesses of the way, the preferred first.
+    pub accesses: Vec<String>,
+    /// Whether it is the way of IPv4, else of IPv6.
+    pub v4: bool,
+    /// Access by which it leads now; none works where it is absent.
+    pub by: Option<String>,
+}
+
+/// Way of flows.
+#[derive(Clone, Debug)]
+struct Way {
+    accesses: Vec<String>,
+    /// Routes in place, by family.
+    now: [InPlace; 2],
+}
+
+/// Routes of a way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum InPlace {
+    /// Not known: a step has failed.
+    Unknown,
+    /// All is refused.
+    Refused,
+    /// Access by which it leads, and its exit.
+    By(String, Exit),
+}
+
+impl InPlace {
+    /// Returns the access by which it leads, and its interface.
+    fn access(&self) -> Option<(&str, u32)> {
+        match self {
+            Self::By(name, exit) => Some((name, exit.by)),
+            Self::Unknown | Self::Refused => None,
+        }
+    }
+}
+
+/// Ways that rules name, which stay until [`Direct::close`].
+#[derive(Debug, Default)]
+pub struct Direct {
+    /// By number: absent where no rule has it.
+    ways: Vec<Option<Way>>,
+    exits: Exits,
+}
+
+fn marked(way: u8) -> Marked {
+    Marked {
+        mark: DIRECT + u32::from(way),
+        table: FIRST_TABLE + u32::from(way),
+        priority: PRIORITY,
+    }
+}
+
+/// Place of a family among both.
+const FAMILIES: [bool; 2] = [true, false];
+
+impl Direct {
+    /// Makes the ways that `rules` name, beside those that there are; new ones refuse until
+    /// [`Direct::lead`]. Their numbers stand in what is returned; a rule for which there is no number
+    /// has none, and refuses.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub async fn add(&mut self, rules: &[Rule]) -> Result<Vec<Steered>, RouteError> {
+        let mut all = Vec::new();
+        for rule in rules {
+            let way = match &rule.outcome {
+                Outcome::Direct(accesses) => self.way(accesses).await?,
+                Outcome::Class(_) | Outcome::Block => None,
+            };
+            let rule = rule.clone();
+            all.push(Steered { rule, way });
+        }
+        Ok(all)
+    }
+
+    /// Returns the number of a way, which is made if there is none.
+    async fn way(&mut self, accesses: &[String]) -> Result<Option<u8>, RouteError> {
+        let is_it = |w: &Option<Way>| w.as_ref().is_some_and(|w| w.accesses == accesses);
+        let there = self.ways.iter().position(is_it);
+        let place = match there.or_else(|| self.ways.iter().position(Option::is_none)) {
+            Some(place) => place,
+            None if self.ways.len() < MAX_WAYS.into() => {
+                self.ways.push(None);
+                self.ways.len() - 1
+            }
+            None => return Ok(None),
+        };
+        let number = u8::try_from(place).unwrap_or(MAX_WAYS);
+        if there.is_none() {
+            for v4 in FAMILIES {
+                // What a killed daemon has left may lead anywhere.
+                marked(number).refuse(v4).await?;
+                marked(number).add_rule(v4).await?;
+            }
+            self.ways[place] = Some(Way {
+                accesses: accesses.to_vec(),
+                now: [InPlace::Refused, InPlace::Refused],
+            });
+        }
+        Ok(Some(number))
+    }
+
+    /// Removes the ways that none of these rules has.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub async fn keep(&mut self, rules: &[Steered]) -> Result<(), RouteError> {
+        for (place, way) in self.ways.iter_mut().enumerate() {
+            let number = u8::try_from(place).ok();
+            let is_named = rules.iter().any(|r| r.way.is_some() && r.way == number);
+            if let (Some(_), Some(number), false) = (&way, number, is_named) {
+                *way = None;
+                remove(number).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes by these exits from now on. Returns what has changed, and why something could not be.
+    pub async fn lead(&mut self, exits: Exits) -> (Vec<Turned>, Result<(), RouteError>) {
+        self.exits = exits;
+        let (mut all, mut done) = (Vec::new(), Ok(()));
+        for place in 0..self.ways.len() {
+            let turned = self.turn(place, &mut all).await;
+            done = done.and(turned);
+        }
+        (all, done)
+    }
+
+    /// Leads a way by the first of its accesses that works. Adds what has changed to `all`.
+    async fn turn(&mut self, place: usize, all: &mut Vec<Turned>) -> Result<(), RouteError> {
+        let (Some(Some(way)), Ok(number)) = (self.ways.get_mut(place), u8::try_from(place)) else {
+            return Ok(());
+        };
+        let mut done = Ok(());
+        for (family, v4) in FAMILIES.into_iter().enumerate() {
+            let exit = |name: &String| {
+                let exit = self.exits.get(name)?[family].clone()?;
+                Some(InPlace::By(name.clone(), exit))
+            };
+            let new = way.accesses.iter().find_map(exit);
+            let new = new.unwrap_or(InPlace::Refused);
+            if new == way.now[family] {
+                continue;
+            }
+            let old = std::mem::replace(&mut way.now[family], InPlace::Unknown);
+            if let Err(e) = replace(marked(number), v4, &old, &new).await {
+                done = done.and(Err(e));
+                continue;
+            }
+            if old.access() != new.access() {
+                all.push(Turned {
+                    accesses: way.accesses.clone(),
+                    v4,
+                    by: new.access().map(|(name, _)| name.to_owned()),
+                });
+            }
+            way.now[family] = new;
+        }
+        done
+    }
+
+    /// Returns the accesses by which a list of accesses leads now: of IPv4, and of IPv6.
+    pub fn by(&self, accesses: &[String]) -> [Option<&str>; 2] {
+        let way = self.ways.iter().flatten().find(|w| w.accesses == accesses);
+        [0, 1].map(|family| Some(way?.now[family].access()?.0))
+    }
+
+    /// Removes all of it.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub async fn close(&mut self) -> Result<(), RouteError> {
+        self.keep(&[]).await
+    }
+}
+
+impl Exit {
+    fn hop(&self) -> Hop {
+        match self.gateway {
+            Some(gateway) => Hop::Gateway {
+                by: self.by,
+                gateway,
+                onlink: self.onlink,
+            },
+            None => Hop::Link(self.by),
+        }
+    }
+}
+
+/// Puts routes in place of others. Behind them stands the one that refuses, all the time.
+async fn replace(marked: Marked, v4: bool, old: &InPlace, new: &InPlace) -> Result<(), RouteError> {
+    match (old, new) {
+        // What fails here leaves what leads elsewhere.
+        (InPlace::Unknown, _) => marked.refuse(v4).await?,
+        (InPlace::Refused, _) => {}
+        (InPlace::By(_, old), _) => {
+            for net in &old.networks {
+                marked.unset(v4, Some(*net), Hop::Link(old.by)).await?;
+            }
+            if *new == InPlace::Refused {
+                marked.unset(v4, None, old.hop()).await?;
+            }
+        }
+    }
+    if let InPlace::By(_, exit) = new {
+        marked.set(v4, None, exit.hop()).await?;
+        for net in &exit.networks {
+            marked.set(v4, Some(*net), Hop::Link(exit.by)).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn remove(way: u8) -> Result<(), RouteError> {
+    marked(way).remove_rules().await?;
+    for v4 in FAMILIES {
+        marked(way).clear(v4).await?;
+    }
+    Ok(())
+}
+
+/// Removes all ways that an earlier daemon has left.
+///
+/// # Errors
+/// What the kernel refuses.
+pub(super) async fn remove_all() -> Result<(), RouteError> {
+    for way in 0..MAX_WAYS {
+        marked(way).remove_rules().await?;
+    }
+    for v4 in FAMILIES {
+        let last = marked(MAX_WAYS - 1).table;
+        routes::clear(v4, FIRST_TABLE..=last, true).await?;
+    }
+    Ok(())
+}
