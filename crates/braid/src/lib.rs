@@ -12,3 +12,4 @@ pub mod status;
 mod table;
 pub mod trace_cmd;
 mod twice;
+mod watch;

@@ -8,21 +8,18 @@ mod show;
 mod totals;
 mod view;
 
-use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use braid_api::Connections;
 use braid_api::client::{Client, Error};
-use braid_netns::error::LabError;
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
-use crate::daemon_error::{daemon, is_away};
+use crate::daemon_error::daemon;
 use crate::runtime::runtime;
 use crate::table::Output;
+use crate::watch::{self, BETWEEN, Looked, print};
 use show::Shown;
 use view::View;
 
@@ -48,19 +45,6 @@ pub struct StatusArgs {
     check: bool,
 }
 
-/// Between the two readings that rates are made of.
-const BETWEEN: Duration = Duration::from_millis(500);
-/// Between two looks of `--watch`.
-const EVERY: Duration = Duration::from_secs(1);
-
-/// A screen of its own, without cursor; and back (xterm's control sequences).
-const ENTER: &str = "\x1b[?1049h\x1b[?25l";
-const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// To the first line; what is left of a line; what is left of the screen.
-const HOME: &str = "\x1b[H";
-const REST_OF_LINE: &str = "\x1b[K";
-const REST_OF_SCREEN: &str = "\x1b[J";
-
 /// Shows the state.
 ///
 /// # Errors
@@ -71,7 +55,7 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
         if args.check {
             check(args).await
         } else if args.watch {
-            watch(args).await
+            watch::follow(&mut Daemon::new(args), args.json).await
         } else {
             once(args).await
         }
@@ -101,67 +85,6 @@ async fn check(args: &StatusArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(level as u8))
 }
 
-async fn watch(args: &StatusArgs) -> Result<ExitCode> {
-    let mut watched = Daemon::new(args);
-    // Said on the screen that stays, if it is not there.
-    let mut look = Ok(watched.look().await.map_err(daemon)?);
-    let handler = |kind| signal(kind).context("receive signals");
-    let mut interrupt = handler(SignalKind::interrupt())?;
-    let mut terminate = handler(SignalKind::terminate())?;
-    let screen = (!args.json && io::stdout().is_terminal()).then(Screen::enter);
-    // The first has no rates yet: they follow sooner than the others.
-    let mut wait = BETWEEN;
-    let mut last = String::new();
-    let mut away = false;
-    loop {
-        let going_on = match &look {
-            Ok(shown) => {
-                last = shown.text(Output::detect());
-                match (&screen, args.json) {
-                    (Some(_), _) => print(&redrawn(&last))?,
-                    (None, true) => print(&(serde_json::to_string(shown)? + "\n"))?,
-                    (None, false) => print(&format!("{last}\n"))?,
-                }
-            }
-            Err(why) if screen.is_some() => print(&redrawn(&format!("{why}\n\n{last}")))?,
-            Err(_) if away => true,
-            Err(why) => {
-                braid_api::note!("braid: {why}");
-                true
-            }
-        };
-        away = look.is_err();
-        if !going_on {
-            return Ok(ExitCode::SUCCESS);
-        }
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            _ = interrupt.recv() => break,
-            _ = terminate.recv() => break,
-        }
-        let seen = tokio::select! {
-            seen = watched.look() => seen,
-            _ = interrupt.recv() => break,
-            _ = terminate.recv() => break,
-        };
-        look = match seen {
-            Ok(shown) => Ok(shown),
-            Err(e) if is_away(&e) => Err(format!("{e}; waiting until it is back")),
-            Err(e) => return Err(daemon(e)),
-        };
-        wait = match (&look, away) {
-            (Ok(_), true) => BETWEEN,
-            _ => EVERY,
-        };
-    }
-    if screen.is_some() {
-        drop(screen);
-        // The last state stays.
-        print(&last)?;
-    }
-    Ok(ExitCode::from(LabError::Interrupted.exit_code()))
-}
-
 /// A daemon that is looked at again and again.
 struct Daemon {
     client: Client,
@@ -177,6 +100,10 @@ impl Daemon {
             list: args.connections,
         }
     }
+}
+
+impl Looked for Daemon {
+    type Shown = Shown;
 
     async fn look(&mut self) -> braid_api::client::Result<Shown> {
         let before = self.before.take();
@@ -196,42 +123,5 @@ impl Daemon {
         // Only readings of one daemon, one after the other, make a rate.
         self.before = Some(connections);
         Ok(shown)
-    }
-}
-
-/// A screen of its own on the terminal, left when dropped.
-struct Screen;
-
-impl Screen {
-    fn enter() -> Self {
-        let _ = print(ENTER);
-        Self
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        let _ = print(LEAVE);
-    }
-}
-
-/// Over what was there before, line by line, so that nothing flickers.
-fn redrawn(text: &str) -> String {
-    let mut out = HOME.to_owned();
-    for line in text.lines() {
-        out += line;
-        out += REST_OF_LINE;
-        out += "\r\n";
-    }
-    out + REST_OF_SCREEN
-}
-
-/// Whether somebody still reads.
-fn print(text: &str) -> Result<bool> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(true),
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(e) => Err(e).context("write to standard output"),
     }
 }

@@ -13,6 +13,7 @@ use super::rates::{Fares, fares};
 use super::totals::{Totals, amount, sum};
 use super::view::{AccessView, Ignored, View, is_used};
 use crate::table::{self, Column, Output, Tone};
+use crate::watch::Show;
 
 /// Output of `braid status --json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -84,6 +85,12 @@ struct Access {
     fares: Fares,
     #[serde(flatten)]
     totals: Totals,
+}
+
+impl Show for Shown {
+    fn text(&self, output: Output) -> String {
+        Self::text(self, output)
+    }
 }
 
 impl Shown {
