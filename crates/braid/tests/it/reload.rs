@@ -6,32 +6,9 @@ use std::time::Duration;
 use crate::support::daemon::Daemon;
 use crate::support::traffic::{DEVICE, PROXY};
 use braid_access::probe::{self, Kind, Probe};
-use braid_api::{AccessStatus, EventKind, Events, Status};
+use braid_api::{AccessStatus, Status};
 use braid_mptcp::{buffers, support};
-use braid_netns::world::{SERVICE6, World, eventually, service};
-use nix::sys::signal::Signal;
-
-/// Makes the daemon read `config`, whole: it may be reading already.
-fn configure(daemon: &Daemon, config: &str) {
-    let new = daemon.config.with_extension("new");
-    std::fs::write(&new, config).unwrap();
-    std::fs::rename(&new, &daemon.config).unwrap();
-    daemon.signal(Signal::SIGHUP);
-}
-
-/// Makes the daemon read `config`; returns what it says. `before` counts those read before.
-fn reload(daemon: &Daemon, before: &mut usize, config: &str) -> Option<String> {
-    configure(daemon, config);
-    *before += 1;
-    eventually("the file is read", || {
-        let all: Events = daemon.get("/v1/events");
-        let mut read = all.events.into_iter().filter_map(|e| match e.what {
-            EventKind::Configured { error } => Some(error),
-            _ => None,
-        });
-        read.nth(*before - 1)
-    })
-}
+use braid_netns::world::{SERVICE6, World, service};
 
 /// Whether somebody answers probes there.
 fn answers(w: &World, at: SocketAddr) -> bool {
@@ -61,24 +38,23 @@ fn a_proxy_that_cannot_answer_elsewhere_goes_on_answering_where_it_did() {
     let Some(w) = World::new(1) else { return };
     let t = tempfile::tempdir().unwrap();
     let proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
-    let mut read = 0;
     let first = service(braid_api::config::Probe::PORT);
     assert!(answers(&w, first));
     for wrong in ["\"10.99.9.9\"", "[\"10.77.0.1\", \"fd99::9\"]"] {
         let other = PROXY.replace("\"10.77.0.1\"", wrong);
         let other = other.replace("[access.nr]", "[access.lte]");
-        let error = reload(&proxy, &mut read, &other).expect("an error");
+        let error = proxy.reload(&other).expect("an error");
         assert!(error.contains("this proxy's own address"), "{error}");
         assert!(answers(&w, first));
         let s: Status = proxy.get("/v1/status");
         assert_eq!((&*s.accesses[0].name, s.config_error), ("nr", Some(error)));
     }
     let both = PROXY.replace("\"10.77.0.1\"", "[\"10.77.0.1\", \"fd77::1\"]");
-    assert_eq!(reload(&proxy, &mut read, &both), None);
+    assert_eq!(proxy.reload(&both), None);
     let second = SocketAddr::new(SERVICE6.into(), braid_api::config::Probe::PORT);
     assert!(answers(&w, first) && answers(&w, second));
     let elsewhere = PROXY.replace("[access.nr]", "[probe]\nport = 7799\n[access.nr]");
-    assert_eq!(reload(&proxy, &mut read, &elsewhere), None);
+    assert_eq!(proxy.reload(&elsewhere), None);
     assert!(answers(&w, service(7799)));
     assert!(!answers(&w, first) && !answers(&w, second));
 }
@@ -93,7 +69,7 @@ fn a_request_changes_the_access_that_it_names_though_the_order_changes_meanwhile
     let turned = format!("{head}[access.wifi]{wifi}[access.nr]{nr}");
     for round in 0..40 {
         let config = if round % 2 == 0 { &turned } else { DEVICE };
-        configure(&device, config);
+        device.configure(config);
         let (head, body) = device.request("PUT", "/v1/accesses/wifi", "{\"backup\": true}");
         assert!(head.contains(" 200 "), "{head} {body}");
         let changed: AccessStatus = serde_json::from_str(&body).unwrap();
@@ -108,10 +84,9 @@ fn buffers_are_as_the_file_says_and_what_cannot_change_is_refused() {
     let now = || w.proxy.run(|| buffers::sizes(buffers::RECEIVE).unwrap());
     let first = now();
     let proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
-    let mut read = 0;
-    let mut with = |more: &str| {
+    let with = |more: &str| {
         let config = PROXY.replace("[access.nr]", &format!("{more}\n[access.nr]"));
-        reload(&proxy, &mut read, &config)
+        proxy.reload(&config)
     };
     for [a, b, c] in [[5000, 6 << 20, 70 << 20], [4096, 1 << 20, 2 << 20]] {
         let more = format!("[buffers]\ntcp_rmem = [{a}, {b}, {c}]");

@@ -122,6 +122,29 @@ impl Daemon {
         })
     }
 
+    /// Makes it read `config`; returns what it says.
+    pub(crate) fn reload(&self, config: &str) -> Option<String> {
+        let read = || {
+            let all: Events = self.get("/v1/events");
+            let read = all.events.into_iter().filter_map(|e| match e.what {
+                EventKind::Configured { error } => Some(error),
+                _ => None,
+            });
+            read.collect::<Vec<_>>()
+        };
+        let before = read().len();
+        self.configure(config);
+        eventually("the file is read", || read().into_iter().nth(before))
+    }
+
+    /// Makes it read `config`, whole: it may be reading already.
+    pub(crate) fn configure(&self, config: &str) {
+        let new = self.config.with_extension("new");
+        std::fs::write(&new, config).unwrap();
+        std::fs::rename(&new, &self.config).unwrap();
+        self.signal(Signal::SIGHUP);
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }

@@ -4,6 +4,7 @@ pub(crate) mod bulk;
 pub(crate) mod daemon;
 pub(crate) mod end;
 pub(crate) mod lab;
+pub(crate) mod lan;
 #[cfg(feature = "bpf")]
 pub(crate) mod pins;
 pub(crate) mod quic;
