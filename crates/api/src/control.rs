@@ -7,6 +7,7 @@
 //! | `GET /v1/counters` | [`Counters`] |
 //! | `GET /v1/events?after=SEQ` | [`Events`] |
 //! | `GET /v1/control` | [`ControlStatus`] |
+//! | `GET /v1/rules` | [`Rules`] |
 //! | `PUT /v1/accesses/{name}` with [`AccessChange`] | [`AccessStatus`] |
 //! | `PUT /v1/scheduler` with [`SchedulerChange`] | [`SchedulerChange`], as it is now |
 //! | `PUT /v1/priorities` with [`Priorities`] | [`Priorities`], as they are now |
@@ -29,6 +30,7 @@ mod decisions;
 mod event;
 #[cfg(test)]
 mod openapi;
+mod rules;
 mod scheduler;
 #[cfg(test)]
 mod tests;
@@ -37,6 +39,7 @@ pub use access::{AccessAddress, AccessChange, AccessStatus, Expected, Ignored};
 pub use braid_core::{AccessState, Engine, Role};
 pub use decisions::{AccessControl, ControlStatus, ProbeControl};
 pub use event::{Event, EventKind, Events, SubflowEvent};
+pub use rules::{RuleCount, RuleStatus, Rules};
 pub use scheduler::{Acks, Lane, SchedulerChange, Scheduling};
 
 /// `GET /v1/status`: what this end is and has set up.

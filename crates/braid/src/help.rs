@@ -23,7 +23,7 @@ const OWN_STATUS: [(&str, &str); 3] = [
 ];
 
 /// Command, examples, page.
-const EXAMPLES: [(&str, &[&str], &str); 21] = [
+const EXAMPLES: [(&str, &[&str], &str); 23] = [
     (
         "lab",
         &["braid lab list", "braid lab run static"],
@@ -131,6 +131,20 @@ const EXAMPLES: [(&str, &[&str], &str); 21] = [
             "braid set scheduler wrr --mode strict",
         ],
         "docs/status.md",
+    ),
+    (
+        "rules",
+        &[
+            "braid rules",
+            "braid rules --watch",
+            "braid rules test --dst 203.0.113.9 --protocol udp --port 443",
+        ],
+        "docs/rules.md",
+    ),
+    (
+        "rules test",
+        &["braid rules test --dst 203.0.113.9 --protocol udp --port 443 --client 192.168.1.7"],
+        "docs/rules.md",
     ),
     (
         "replay",

@@ -5,6 +5,7 @@ mod daemon_error;
 pub mod doctor;
 pub mod events_cmd;
 pub mod replay_cmd;
+pub mod rules_cmd;
 pub mod run_cmd;
 mod runtime;
 pub mod set_cmd;

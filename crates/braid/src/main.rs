@@ -45,6 +45,8 @@ enum Command {
     Events(braid::events_cmd::EventsArgs),
     /// Change a running daemon: weights, scheduler, accesses, their order.
     Set(braid::set_cmd::SetArgs),
+    /// Show the rules about hosts behind a device, and what has met them.
+    Rules(braid::rules_cmd::RulesArgs),
     /// Run a policy over a journal, and say where it decides otherwise.
     Replay(braid::replay_cmd::ReplayArgs),
     #[command(flatten)]
@@ -85,6 +87,7 @@ fn main() -> ExitCode {
         Command::Status(args) => braid::status::run(&args),
         Command::Events(args) => braid::events_cmd::run(&args),
         Command::Set(args) => braid::set_cmd::run(args),
+        Command::Rules(args) => braid::rules_cmd::run(args),
         Command::Replay(args) => braid::replay_cmd::run(&args),
         Command::Child(c) => children::run(c),
     };

@@ -13,6 +13,7 @@ use braid_access::settings::{AccessSpec, Mesh, Settings};
 use braid_api::config::{self as file, DeviceAccess, Format, ProxyAccess};
 use braid_api::diagnostic::{Problem, nearest};
 use braid_api::{Engine, Expected, Role, SchedulerChange};
+use braid_core::rules::Rule;
 use braid_core::sched::WrrMode;
 use braid_core::{AccessKind, Pattern};
 use braid_mpquic::{Lane, Steering as Scheduling};
@@ -61,6 +62,8 @@ pub struct Config {
     pub quic: Option<quic::Quic>,
     /// Hosts behind the device.
     pub lan: Option<file::Lan>,
+    /// Rules about them, in the order of precedence.
+    pub rules: Vec<Rule>,
     /// At the device its accesses, at the proxy those of its peer.
     pub accesses: Vec<Access>,
 }
@@ -239,6 +242,7 @@ where
         cc: scheduler.and_then(|s| s.cc.clone()),
         quic,
         lan: c.lan,
+        rules: c.rule,
         accesses: c.access.into_iter().map(Access::from).collect(),
     })
 }

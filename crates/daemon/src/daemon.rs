@@ -18,7 +18,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use braid_api::config::Host;
-use braid_api::{Connection, Connections, ControlStatus, Counters, Engine as Kind, Events, Role};
+use braid_api::{
+    Connection, Connections, ControlStatus, Counters, Engine as Kind, Events, Role, Rules,
+};
 use braid_core::{Time, weight};
 use braid_mptcp::mib;
 
@@ -183,7 +185,8 @@ impl Daemon {
             let carrier = self.engines.iter().find_map(|e| e.carrier());
             if let Some(carrier) = carrier {
                 let sessions = self.engines.iter().find_map(|e| e.tunnel_sessions());
-                *self.lan.lock().await = Some(Lan::start(lan, carrier, sessions).await?);
+                *self.lan.lock().await =
+                    Some(Lan::start(lan, &config.rules, carrier, sessions, &self.shared).await?);
             }
         }
         Ok(())
@@ -335,6 +338,17 @@ impl Daemon {
 
     pub(crate) fn events(&self, after: u64) -> Events {
         lock(&self.shared.log).after(after)
+    }
+
+    /// Describes the rules about hosts, and what has met them.
+    pub(crate) async fn rules(&self) -> Result<Rules> {
+        match self.lan.lock().await.as_ref() {
+            Some(lan) => lan.rules().await,
+            None => Ok(Rules {
+                t_ns: now(),
+                ..Rules::default()
+            }),
+        }
     }
 
     pub(crate) fn decisions(&self) -> ControlStatus {

@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use braid_access::exits;
+use braid_access::settings::Settings;
 use braid_api::{Engine as Kind, EventKind, Role};
+use braid_forward::divert::{Exit, Exits};
+use tokio::sync::watch;
 
 use super::DaemonError;
 use super::arp::Arp;
@@ -32,6 +36,8 @@ pub(crate) struct Shared {
     /// Contact with the proxy, at the device.
     pub(crate) contact: Contact,
     pub(crate) registration: Registration,
+    /// Exits of the accesses that work, at the device.
+    pub(crate) exits: watch::Sender<Exits>,
     arp: Mutex<Answers>,
 }
 
@@ -59,6 +65,7 @@ impl Shared {
             names: Names::default(),
             contact: Contact::default(),
             registration: Registration::default(),
+            exits: watch::Sender::default(),
             arp: Mutex::new(Answers {
                 arp,
                 serving: BTreeMap::new(),
@@ -89,6 +96,26 @@ impl Shared {
             self.registration.changed.notify_one();
         }
         lock(&self.log).add(now(), access, what);
+    }
+
+    /// Notes by which exits the accesses lead out now.
+    pub(crate) fn lead_out(&self, settings: &Settings, planned: &exits::Exits) {
+        let exit = |exit: &exits::Exit| Exit {
+            by: exit.route.ifindex,
+            gateway: exit.route.gateway,
+            onlink: exit.route.onlink,
+            networks: exit.networks.clone(),
+        };
+        let named = planned.iter().filter_map(|(access, by)| {
+            let name = settings.accesses.get(*access)?.name.clone();
+            Some((name, by.each_ref().map(|e| e.as_ref().map(exit))))
+        });
+        let new: Exits = named.collect();
+        self.exits.send_if_modified(|before| {
+            let is_new = *before != new;
+            *before = new;
+            is_new
+        });
     }
 
     /// Notes that events were lost.

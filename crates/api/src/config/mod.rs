@@ -22,6 +22,7 @@ mod overlap;
 mod probe;
 mod registration;
 mod routes;
+mod rule;
 mod scheduler;
 #[cfg(test)]
 mod tests;
@@ -47,12 +48,14 @@ pub use mpquic::{Forward, MPQUIC_CC, Mpquic};
 pub use probe::Probe;
 pub use registration::Registration;
 pub use routes::Routes;
+pub use rule::MAX_DIRECT;
 pub use scheduler::{MPTCP_CC, NAMESPACES_CC, Scheduler};
 
 use crate::diagnostic::Problem;
 use crate::{Engine, Role};
 use access::Setting;
 use braid_core::Pattern;
+use braid_core::rules::Rule;
 
 /// Configuration of a daemon whose accesses are `A`: [`DeviceAccess`] or [`ProxyAccess`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,6 +102,10 @@ pub struct Config<A> {
     /// `[lan]`; absent: what hosts behind the device send goes as its routes say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lan: Option<Lan>,
+    /// `[[rule]]` in the order of precedence: what hosts behind the device send goes over the bond
+    /// where none says otherwise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rule: Vec<Rule>,
     /// `[gateway]`; absent: the proxy carries no packets of devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway: Option<Gateway>,
@@ -123,6 +130,7 @@ impl<A> Default for Config<A> {
             access: IndexMap::new(),
             mpquic: None,
             lan: None,
+            rule: Vec::new(),
             gateway: None,
         }
     }
@@ -190,6 +198,7 @@ impl<A: Access> Config<A> {
         self.check_accesses()?;
         self.check_mpquic()?;
         self.check_lan()?;
+        self.check_rules()?;
         if let Some(gateway) = &self.gateway {
             gateway.check(A::ROLE, engines)?;
         }
@@ -301,6 +310,17 @@ impl<A: Access> Config<A> {
             found.map(|(access, _)| access.as_str())
         };
         lan.check(A::ROLE, &self.engines(), serves)
+    }
+
+    fn check_rules(&self) -> Result<(), Problem> {
+        let setting = rule::Setting {
+            role: A::ROLE,
+            engines: &self.engines(),
+            lan: self.lan.as_ref(),
+            manager: &self.manager,
+            accesses: self.access.keys().map(String::as_str).collect(),
+        };
+        rule::check(&self.rule, &setting)
     }
 }
 

@@ -135,6 +135,15 @@ pub enum EventKind {
         /// The size, and what is done about it, in a sentence.
         why: String,
     },
+    /// Flows that rules send directly leave by another access from now on.
+    DirectRoute {
+        /// Accesses that the rules name, the preferred first.
+        accesses: Vec<String>,
+        /// Whether it concerns IPv6, else IPv4.
+        ipv6: bool,
+        /// Access by which they leave; absent: none works, and they are refused.
+        by: Option<String>,
+    },
     /// The configuration was read again (SIGHUP).
     Configured {
         /// Why it was not taken; absent if it was.
@@ -200,6 +209,17 @@ impl fmt::Display for EventKind {
             | Self::MptcpRemoved { why }
             | Self::SubflowStalled { why }
             | Self::PacketSize { why } => f.write_str(why),
+            Self::DirectRoute { accesses, ipv6, by } => {
+                let family = if *ipv6 { "IPv6" } else { "IPv4" };
+                let rules = accesses.join(", else ");
+                match by {
+                    Some(by) => write!(f, "{family} of rules direct by {rules} leaves by {by}"),
+                    None => write!(
+                        f,
+                        "{family} of rules direct by {rules} is refused: none works"
+                    ),
+                }
+            }
             Self::Configured { error: None } => f.write_str("the configuration was read again"),
             Self::Configured { error: Some(e) } => {
                 write!(f, "the configuration was not taken: {e}")

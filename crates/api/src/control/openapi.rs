@@ -84,6 +84,11 @@ const REQUESTS: &[Request] = &[
         "Policy of this end: its estimates, the weights that it has decided, and why",
         of::<ControlStatus>,
     ),
+    get(
+        "/v1/rules",
+        "Rules about hosts behind the device, and what has met them",
+        of::<Rules>,
+    ),
     put(
         "/v1/accesses/{name}",
         "Changes an access",
@@ -229,6 +234,26 @@ pub(super) fn optional_engine(_: &mut SchemaGenerator) -> Schema {
     let words = braid_core::Engine::ALL.map(|e| Some(e.as_str()));
     let words: Vec<_> = words.into_iter().chain([None]).collect();
     json_schema!({ "type": ["string", "null"], "enum": words })
+}
+
+/// Schema of a rule, as `[[rule]]` has it.
+pub(super) fn rule(_: &mut SchemaGenerator) -> Schema {
+    let values = |about: &str| json!({ "type": "array", "items": { "type": "string" }, "description": about });
+    json_schema!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "name": { "type": "string" },
+            "client": values("Hosts behind the device: addresses, prefixes, MAC addresses"),
+            "to": values("Addresses and prefixes of the destination"),
+            "protocol": values("Protocols above IP, by name or number"),
+            "port": values("Ports of the destination, or ranges of them"),
+            "dscp": values("Code points of differentiated services, by name or number"),
+            "class": { "type": "string", "description": "Goes over the bond, in this class" },
+            "direct": values("Leaves by the first of these accesses that works"),
+            "block": { "type": "boolean", "description": "Is refused" },
+        },
+    })
 }
 
 pub(super) fn wrr_mode(_: &mut SchemaGenerator) -> Schema {

@@ -40,6 +40,7 @@ mod registration;
 mod reload;
 mod replay;
 mod routes;
+mod rules;
 mod run;
 #[cfg(feature = "bpf")]
 mod service;

@@ -23,6 +23,8 @@ pub(crate) struct Machine {
     interfaces: BTreeSet<String>,
     /// Addresses, and the interface of each.
     addresses: Vec<(String, IpAddr)>,
+    /// Settings by which it does not forward.
+    unforwarded: Vec<&'static str>,
 }
 
 impl Machine {
@@ -34,6 +36,7 @@ impl Machine {
             ebpf: braid_mptcp::offer::ebpf(),
             interfaces,
             addresses,
+            unforwarded: crate::lan::unforwarded(true),
         }
     }
 }
@@ -146,6 +149,14 @@ fn device(config: &Config, machine: &Machine, found: &mut Findings) {
             found.warnings.push(Problem::at_key(&key, what));
         }
     }
+    if config.lan.is_some() && !machine.unforwarded.is_empty() {
+        let what = format!(
+            "this machine does not forward: what hosts send beside connections ends here, and so does \
+             what a rule sends directly: sysctl -w {}=1",
+            machine.unforwarded.join("=1 ")
+        );
+        found.warnings.push(Problem::at_key(&["lan"], what));
+    }
     for proxy in &config.proxy {
         let family = |a: IpAddr| a.is_ipv4() == proxy.is_ipv4();
         let word = if proxy.is_ipv4() { "IPv4" } else { "IPv6" };
@@ -217,6 +228,7 @@ mod tests {
                 address("wwan0", "10.64.0.2"),
                 address("wwan0", "fe80::2"),
             ],
+            unforwarded: vec!["net.ipv4.ip_forward"],
         }
     }
 
@@ -293,6 +305,24 @@ mod tests {
         assert!(errors.is_empty(), "{errors:?}");
         assert!(
             warnings[0].starts_with("f:4:1: access \"wifi\""),
+            "{warnings:?}"
+        );
+        let pin = format!("sha256/{}=", "A".repeat(43));
+        let text = format!(
+            "engine = \"mpquic\"\nproxy = \"203.0.113.7\"\n[mpquic]\npins = [\"{pin}\"]\n[lan]\ninterfaces = [\"wwan1\"]\n{NR}"
+        );
+        let (errors, warnings) = found(&text, Role::Device);
+        assert!(
+            errors.is_empty() && warnings.len() == 2,
+            "{errors:?} {warnings:?}"
+        );
+        assert!(
+            warnings[0].contains("no interface is called wwan1"),
+            "{warnings:?}"
+        );
+        assert!(
+            warnings[1].starts_with("f:5:")
+                && warnings[1].contains("sysctl -w net.ipv4.ip_forward=1"),
             "{warnings:?}"
         );
         for (address, word) in [

@@ -87,6 +87,9 @@ impl Daemon {
             let reloaded = e.reload(&config, &weights.of(e.kind())).await;
             done = done.and(reloaded);
         }
+        if let Some(lan) = &*self.lan.lock().await {
+            done = done.and(lan.set_rules(&config.rules, &self.shared).await);
+        }
         self.shared.names.changed.notify_one();
         done
     }

@@ -106,6 +106,10 @@ fn routes(state: Arc<Daemon>) -> Router {
             "/v1/control",
             get(async |Shared(s): Shared<Arc<Daemon>>| Json(s.decisions())),
         )
+        .route(
+            "/v1/rules",
+            get(async |Shared(s): Shared<Arc<Daemon>>| answer(s.rules().await)),
+        )
         .route("/v1/accesses/{name}", put(change))
         .route("/v1/scheduler", put(schedule))
         .route("/v1/priorities", put(prioritise))

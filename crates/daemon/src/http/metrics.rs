@@ -12,7 +12,7 @@ use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use braid_api::{AccessState, Connection, ControlStatus, Engine, LanStatus, Status};
+use braid_api::{AccessState, Connection, ControlStatus, Engine, LanStatus, Rules, Status};
 use prometheus::core::Collector;
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 use tokio::net::TcpListener;
@@ -51,7 +51,7 @@ impl Page {
 ///
 /// # Errors
 /// A metric is defined twice, or wrongly: a bug.
-fn text(status: &Status, control: &ControlStatus) -> Result<String> {
+fn text(status: &Status, control: &ControlStatus, rules: &Rules) -> Result<String> {
     let page = Page(Registry::new());
     let build = page.numbers(
         "braid_build_info",
@@ -75,6 +75,7 @@ fn text(status: &Status, control: &ControlStatus) -> Result<String> {
     connection_counts(&page, &status.engines(), connections)?;
     if let Some(lan) = &status.lan {
         hosts(&page, lan)?;
+        ruled(&page, rules)?;
     }
     carried(&page, status)?;
     health(&page, status)?;
@@ -137,6 +138,29 @@ fn hosts(page: &Page, lan: &LanStatus) -> Result<()> {
         "Whether what cannot go over the bond is refused.",
         lan.kill_switch.into(),
     )
+}
+
+/// Flows and bytes of each rule; nothing where there are none.
+fn ruled(page: &Page, rules: &Rules) -> Result<()> {
+    let flows = page.counters(
+        "braid_rule_flows_total",
+        "Flows of hosts that have begun and met a rule; default: none.",
+        &["rule"],
+    )?;
+    let bytes = page.counters(
+        "braid_rule_bytes_total",
+        "Bytes of packets of hosts that met a rule, with the headers of IP; default: none.",
+        &["rule", "direction"],
+    )?;
+    let all = rules.rules.iter().map(|r| (r.title.as_str(), r.count));
+    let rest = (!rules.rules.is_empty()).then_some(("default", rules.default));
+    for (rule, count) in all.chain(rest) {
+        flows.with_label_values(&[rule]).inc_by(count.flows);
+        for (direction, n) in [("down", count.down_bytes), ("up", count.up_bytes)] {
+            bytes.with_label_values(&[rule, direction]).inc_by(n);
+        }
+    }
+    Ok(())
 }
 
 /// Bytes and subflows of each access.
@@ -278,9 +302,11 @@ fn probes(page: &Page, control: &ControlStatus) -> Result<()> {
 /// Answers `GET /metrics`.
 pub(crate) async fn answer(Shared(state): Shared<Arc<Daemon>>) -> Response {
     let failed = |why: String| (StatusCode::INTERNAL_SERVER_ERROR, why).into_response();
+    // All else is told without them.
+    let rules = state.rules().await.unwrap_or_default();
     match state.status_with_connections().await {
         Err(e) => failed(e.to_string()),
-        Ok(status) => match text(&status, &state.decisions()) {
+        Ok(status) => match text(&status, &state.decisions(), &rules) {
             Ok(text) => ([(header::CONTENT_TYPE, TEXT)], text).into_response(),
             Err(e) => failed(format!("write the metrics: {e}: this is a bug")),
         },
@@ -333,7 +359,13 @@ mod tests {
             r#"{"accesses": [{"name": "nr", "probe": {"bytes": 9}}, {"name": "wifi"}]}"#,
         )
         .unwrap();
-        let text = text(&status(), &control).unwrap();
+        let rules: Rules = serde_json::from_str(
+            r#"{"t_ns": 1, "rules": [{"title": "tv", "rule": {"block": true}, "by": [null, null], "count":
+             {"flows": 3, "up_packets": 4, "up_bytes": 500, "down_packets": 0, "down_bytes": 6}}],
+             "default": {"flows": 7, "up_packets": 0, "up_bytes": 8, "down_packets": 0, "down_bytes": 0}}"#,
+        )
+        .unwrap();
+        let text = text(&status(), &control, &rules).unwrap();
         for line in [
             "# TYPE braid_access_sent_bytes_total counter",
             "braid_access_sent_bytes_total{access=\"nr\"} 18446744073709552000",
@@ -352,6 +384,10 @@ mod tests {
             "braid_lan_connections 12",
             "braid_lan_tunnel_up 0",
             "braid_lan_kill_switch 1",
+            "braid_rule_flows_total{rule=\"tv\"} 3",
+            "braid_rule_flows_total{rule=\"default\"} 7",
+            "braid_rule_bytes_total{direction=\"up\",rule=\"tv\"} 500",
+            "braid_rule_bytes_total{direction=\"down\",rule=\"tv\"} 6",
             "braid_access_probe_bytes_total{access=\"nr\"} 9",
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");

@@ -1,15 +1,16 @@
 //! Hosts behind the device: their connections over the bond, and the kill switch, which keeps them
 //! from leaving past it.
 
-use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+mod direct;
+mod throttle;
 
-use braid_api::LanStatus;
-use braid_api::config;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use braid_api::{LanStatus, RuleCount, RuleStatus, Rules, config};
+use braid_core::rules::{Outcome, Rule};
 use braid_forward::carrier::next_session;
-use braid_forward::divert::{self, Divert};
+use braid_forward::divert::{self, Counts, DEFAULT, Direct, Divert, Numbered, Steered};
 use braid_forward::inbound::{Open, Tproxy};
 use braid_forward::tunnel::device::{State, Tunnel};
 use braid_forward::{Carrier, Reach};
@@ -19,18 +20,18 @@ use tokio::task::JoinHandle;
 
 use crate::DaemonError;
 use crate::engine::Result;
-use crate::state::lock;
-
-/// Seconds between two lines of the log about destinations that cannot be connected.
-const TOLD_EVERY: u64 = 10;
+use crate::shared::Shared;
+use crate::state::{lock, now};
+use throttle::Throttle;
 
 /// Diversion of the hosts' connections, while a daemon runs.
 pub(crate) struct Lan {
     config: config::Lan,
     divert: Arc<Mutex<Divert>>,
+    direct: Arc<tokio::sync::Mutex<Direct>>,
     serving: JoinHandle<()>,
-    /// Follows what the proxy reaches.
-    following: Option<JoinHandle<()>>,
+    /// Followers of the proxy's reach and of the accesses that work.
+    following: Vec<JoinHandle<()>>,
     open: Open,
     packets: Packets,
 }
@@ -162,19 +163,32 @@ fn failed(what: &str, e: &dyn std::error::Error) -> DaemonError {
 }
 
 impl Lan {
-    /// Diverts the hosts' connections to a carrier, and their packets into a tunnel over sessions.
+    /// Diverts the hosts' connections to a carrier, and their packets into a tunnel over sessions, but
+    /// for what the rules say otherwise.
     pub(crate) async fn start(
         config: config::Lan,
+        rules: &[Rule],
         carrier: Arc<dyn Carrier>,
         sessions: Option<watch::Receiver<Option<Session>>>,
+        shared: &Arc<Shared>,
     ) -> Result<Self> {
         let listener = Tproxy::listen()
             .map_err(|e| failed("listen for connections of hosts (IP_TRANSPARENT)", &e))?;
-        let divert = Divert::start(&config.interfaces, listener.ports(), config.dns).await;
+        let mut direct = Direct::default();
+        let mut exits = shared.exits.subscribe();
+        // Those that are known already count.
+        exits.mark_changed();
+        // It refuses until the first exits are known.
+        let steered = direct.add(rules).await;
+        let steered = steered.map_err(|e| failed("make the ways of [[rule]] direct", &e))?;
+        let divert = Divert::start(&config.interfaces, listener.ports(), config.dns, steered).await;
         let divert = divert.map_err(|e| failed("divert connections of hosts", &e))?;
         let divert = Arc::new(Mutex::new(divert));
+        let direct = Arc::new(tokio::sync::Mutex::new(direct));
         let follow = |sessions| tokio::spawn(follow_reach(sessions, Arc::clone(&divert)));
-        let following = sessions.clone().map(follow);
+        let mut following: Vec<_> = sessions.clone().map(follow).into_iter().collect();
+        let turning = direct::follow(exits, Arc::clone(&direct), Arc::clone(shared));
+        following.push(tokio::spawn(turning));
         let packets = Packets::start(sessions).await;
         tracing::info!(
             "connections of hosts on {} go over the bond{}",
@@ -189,6 +203,7 @@ impl Lan {
         Ok(Self {
             config,
             divert,
+            direct,
             serving,
             following,
             open,
@@ -208,10 +223,64 @@ impl Lan {
         }
     }
 
+    /// Goes by other rules from now on; or, if that fails, by those that there were.
+    pub(crate) async fn set_rules(&self, rules: &[Rule], shared: &Shared) -> Result<()> {
+        let mut direct = self.direct.lock().await;
+        let before = self.steered();
+        if before.iter().map(|s| &s.rule).eq(rules) {
+            return Ok(());
+        }
+        // Ways are there before packets are sent on them, and for as long.
+        let set = match direct.add(rules).await {
+            Ok(steered) => lock(&self.divert).set_rules(steered),
+            Err(e) => Err(e.into()),
+        };
+        let kept = direct.keep(&self.steered()).await;
+        // New ways are led as the others.
+        shared.exits.send_modify(|_| {});
+        let done = set.and(kept.map_err(divert::DivertError::from));
+        done.map_err(|e| failed("set the rules", &e))
+    }
+
+    /// Lists the rules in force.
+    fn steered(&self) -> Vec<Steered> {
+        let divert = lock(&self.divert);
+        divert.rules().iter().map(|r| r.steered.clone()).collect()
+    }
+
+    /// Describes the rules, and what has met them.
+    pub(crate) async fn rules(&self) -> Result<Rules> {
+        let direct = self.direct.lock().await;
+        let mut divert = lock(&self.divert);
+        let counts = divert.counts();
+        let counts = counts.map_err(|e| failed("read what has met the rules", &e))?;
+        let unforwarded = unforwarded(true);
+        let placed = divert.rules().iter().zip(1..);
+        let rules = placed.map(|(Numbered { number, steered }, place)| {
+            let rule = &steered.rule;
+            let by = match &rule.outcome {
+                Outcome::Direct(accesses) => direct.by(accesses),
+                Outcome::Class(_) | Outcome::Block => [None, None],
+            };
+            RuleStatus {
+                title: rule.title(place),
+                note: direct::note(&rule.outcome, by, &unforwarded),
+                by: by.map(|name| name.map(str::to_owned)),
+                count: count(&counts, *number),
+                rule: rule.clone(),
+            }
+        });
+        Ok(Rules {
+            t_ns: now(),
+            rules: rules.collect(),
+            default: count(&counts, DEFAULT),
+        })
+    }
+
     /// Ends it. The kill switch stays.
     pub(crate) async fn close(self) -> Result<()> {
         self.serving.abort();
-        if let Some(following) = self.following {
+        for following in self.following {
             following.abort();
             let _ = following.await;
         }
@@ -229,42 +298,13 @@ impl Lan {
     }
 }
 
-/// Log of destinations that cannot be connected: hosts ask for many.
-#[derive(Clone)]
-struct Throttle(Arc<Told>);
-
-struct Told {
-    begin: Instant,
-    /// Seconds since the begin before which nothing is told.
-    next: AtomicU64,
-    suppressed: AtomicU64,
-}
-
-impl Default for Throttle {
-    fn default() -> Self {
-        Self(Arc::new(Told {
-            begin: Instant::now(),
-            next: AtomicU64::new(0),
-            suppressed: AtomicU64::new(0),
-        }))
-    }
-}
-
-impl Throttle {
-    fn told(self) -> impl Fn(String) + Clone + Send + 'static {
-        move |what| {
-            let told = &self.0;
-            let now = told.begin.elapsed().as_secs();
-            let next = told.next.load(Ordering::Relaxed);
-            if now < next {
-                told.suppressed.fetch_add(1, Ordering::Relaxed);
-                return;
-            }
-            told.next.store(now + TOLD_EVERY, Ordering::Relaxed);
-            match told.suppressed.swap(0, Ordering::Relaxed) {
-                0 => tracing::warn!("{what}"),
-                n => tracing::warn!("{what} (and {n} others before)"),
-            }
-        }
+fn count(all: &Counts, number: u8) -> RuleCount {
+    let count = all.get(&number).copied().unwrap_or_default();
+    RuleCount {
+        flows: count.flows,
+        up_packets: count.up.packets,
+        up_bytes: count.up.bytes,
+        down_packets: count.down.packets,
+        down_bytes: count.down.bytes,
     }
 }

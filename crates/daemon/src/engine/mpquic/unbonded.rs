@@ -110,21 +110,21 @@ impl Silence {
     }
 }
 
-/// Plans rules and routes; none as long as there were none and none is needed.
+/// Plans rules and routes, none as long as there were none and none is needed, and exits.
 fn planned(
     settings: &Settings,
     view: &View,
     memory: &Memory,
     conditions: &BTreeMap<IpAddr, Condition>,
 ) -> Plan {
-    if !settings.steers_unbonded {
-        return Plan::default();
-    }
     let plan = plan(settings, view, memory, conditions);
     let began = view.rules.iter().any(Rule::is_ours);
-    match began || !plan.steered.is_empty() {
+    match settings.steers_unbonded && (began || !plan.steered.is_empty()) {
         true => plan,
-        false => Plan::default(),
+        false => Plan {
+            exits: plan.exits,
+            ..Plan::default()
+        },
     }
 }
 
@@ -204,13 +204,12 @@ impl Setter {
         done
     }
 
-    /// Looks at the kernel, and does what is to be done; returns which accesses are used instead
-    /// of others.
+    /// Looks at the kernel, and does what is to be done; returns the plan, and what was rejected of it.
     async fn reconcile(
         &mut self,
         settings: &Settings,
         addresses: &[(IpAddr, bool)],
-    ) -> Result<Vec<String>> {
+    ) -> Result<(Plan, Result<()>)> {
         let view = self.kernel.view(&settings.proxy).await?;
         self.memory.learn(&view, &settings.proxy);
         if settings.steers_unbonded {
@@ -218,8 +217,8 @@ impl Setter {
         }
         let conditions = self.silence.look(addresses, Time::from_nanos(now()));
         let plan = planned(settings, &view, &self.memory, &conditions);
-        self.set(&view, &plan).await?;
-        Ok(plan.steered)
+        let set = self.set(&view, &plan).await;
+        Ok((plan, set))
     }
 }
 
@@ -235,9 +234,18 @@ impl Mpquic {
         let proxies = lock(&self.proxies).clone();
         let settings = settings(&setter.settings, &steered, proxies);
         let done = setter.reconcile(&settings, &self.addresses(&steered)).await;
-        let (notes, rejected) = match done {
-            Ok(notes) => (notes, None),
-            Err(e) => (vec![], Some(e.to_string())),
+        let (notes, done) = match done {
+            Ok((plan, done)) => {
+                self.shared.lead_out(&settings, &plan.exits);
+                (plan.steered, done)
+            }
+            Err(e) => (vec![], Err(e)),
+        };
+        let rejected = done.err().map(|e| e.to_string());
+        // Where a step was rejected, they do not all lead as they say.
+        let notes = match rejected {
+            Some(_) => vec![],
+            None => notes,
         };
         if let Some(why) = rejected
             .as_ref()

@@ -219,8 +219,12 @@ impl Mptcp {
         }
     }
 
-    /// Learns which address is which access's.
+    /// Learns which address is which access's, and by which exits the accesses lead out.
     fn renamed(&self, manager: &Manager) {
+        if self.is_device() {
+            self.shared
+                .lead_out(manager.settings(), &manager.plan().exits);
+        }
         let now = match self.is_device() {
             true => observer::names(manager.settings(), manager.plan()),
             false => Config::peers(&lock(&self.accesses)),

@@ -1,0 +1,229 @@
+//! `[[rule]]`: which traffic of hosts behind the device goes over the bond, directly, or nowhere.
+
+use std::collections::BTreeSet;
+
+use braid_core::rules::{DEFAULT_CLASS, MAX_RULES, Outcome, Rule};
+
+use super::{Lan, Manager};
+use crate::diagnostic::{Problem, nearest};
+use crate::{Engine, Role};
+
+/// Different lists of accesses at most that rules send flows to directly.
+pub const MAX_DIRECT: usize = 16;
+
+/// Setting of the rules.
+pub(super) struct Setting<'a> {
+    pub(super) role: Role,
+    pub(super) engines: &'a [Engine],
+    pub(super) lan: Option<&'a Lan>,
+    pub(super) manager: &'a Manager,
+    /// Names of the accesses.
+    pub(super) accesses: Vec<&'a str>,
+}
+
+/// Checks what the rules alone do not tell.
+pub(super) fn check(rules: &[Rule], setting: &Setting<'_>) -> Result<(), Problem> {
+    if rules.is_empty() {
+        return Ok(());
+    }
+    let whole = |what: &str| Err(Problem::at_key(&["rule", "0"], what));
+    if setting.role == Role::Proxy {
+        return whole("rules are about hosts behind the device: set them there");
+    }
+    if setting.lan.is_none() {
+        return whole("rules are about hosts behind the device: they need [lan] with `interfaces`");
+    }
+    if rules.len() > MAX_RULES {
+        return whole(&format!(
+            "{} rules are too many: at most {MAX_RULES}",
+            rules.len()
+        ));
+    }
+    let mut titles = BTreeSet::new();
+    let mut ways = BTreeSet::new();
+    for (i, rule) in rules.iter().enumerate() {
+        let place = i.to_string();
+        let at = |key: &str, what: String| Err(Problem::at_key(&["rule", &place, key], what));
+        if rule.name.as_deref() == Some(DEFAULT_CLASS) {
+            let what = format!("\"{DEFAULT_CLASS}\" is what meets no rule: expected another name");
+            return at("name", what);
+        }
+        if !titles.insert(rule.title(i + 1)) {
+            return at(
+                "name",
+                format!("two rules are called \"{}\"", rule.title(i + 1)),
+            );
+        }
+        match &rule.outcome {
+            Outcome::Block => {}
+            Outcome::Class(class) if class == DEFAULT_CLASS => {}
+            Outcome::Class(class) => {
+                return at(
+                    "class",
+                    format!("there is no class \"{class}\": expected \"{DEFAULT_CLASS}\""),
+                );
+            }
+            Outcome::Direct(accesses) => {
+                if let Err(what) = check_direct(accesses, setting) {
+                    return at("direct", what);
+                }
+                ways.insert(accesses);
+                if ways.len() > MAX_DIRECT {
+                    return at(
+                        "direct",
+                        format!("rules name more than {MAX_DIRECT} different lists of accesses"),
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_direct(accesses: &[String], setting: &Setting<'_>) -> Result<(), String> {
+    if setting.engines.contains(&Engine::Mptcp) && !setting.manager.recover {
+        return Err(
+            "which accesses work is followed with `recover = true` in [manager] alone".into(),
+        );
+    }
+    for (i, name) in accesses.iter().enumerate() {
+        if accesses[..i].contains(name) {
+            return Err(format!("\"{name}\" is there twice"));
+        }
+        if setting.accesses.contains(&name.as_str()) {
+            continue;
+        }
+        let near = nearest(name, setting.accesses.iter().copied());
+        let near = near.map_or_else(
+            || format!("there are {}", setting.accesses.join(", ")),
+            |near| format!("did you mean \"{near}\"?"),
+        );
+        return Err(format!("no access is called \"{name}\": {near}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, DeviceAccess, Format, ProxyAccess};
+
+    const DEVICE: &str = "engine = \"mpquic\"
+proxy = \"10.77.0.1\"
+[mpquic]
+pins = [\"sha256/x\"]
+[lan]
+interfaces = [\"lan0\"]
+[access.nr]
+interface = \"wwan0\"
+[access.wifi]
+interface = \"wlan0\"
+";
+
+    fn device(more: &str) -> Result<Config<DeviceAccess>, String> {
+        let text = format!("{DEVICE}{more}");
+        let read = Config::parse(&text, Format::Toml);
+        read.map_err(|p| p.in_file("f".into(), &text).to_string())
+    }
+
+    #[test]
+    fn rules_are_read_in_their_order_and_written_back() {
+        let text = "[[rule]]
+name = \"modem\"
+to = \"192.168.8.1\"
+direct = [\"nr\", \"wifi\"]
+[[rule]]
+port = [443, \"5000-5999\"]
+protocol = \"udp\"
+block = true
+[[rule]]
+class = \"default\"
+";
+        let config = device(text).unwrap();
+        let titles = config.rule.iter().zip(1..).map(|(r, n)| r.title(n));
+        assert_eq!(titles.collect::<Vec<_>>(), ["modem", "rule 2", "rule 3"]);
+        let json = serde_json::to_string(&config).unwrap();
+        let again = Config::<DeviceAccess>::parse(&json, Format::Json).unwrap();
+        assert_eq!(again, config);
+        let toml = toml::to_string(&config).unwrap();
+        assert_eq!(
+            Config::<DeviceAccess>::parse(&toml, Format::Toml).unwrap(),
+            config
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_rule_is_said_where_it_stands() {
+        let rule = |text: &str| format!("[[rule]]\nblock = true\n[[rule]]\n{text}\n");
+        for (text, place, words) in [
+            (
+                "direct = \"wify\"",
+                "14:1",
+                "no access is called \"wify\": did you mean \"wifi\"?",
+            ),
+            ("direct = \"cable\"", "14:1", "there are nr, wifi"),
+            ("direct = [\"nr\", \"nr\"]", "14:1", "\"nr\" is there twice"),
+            (
+                "class = \"bulk\"",
+                "14:1",
+                "there is no class \"bulk\": expected \"default\"",
+            ),
+            (
+                "name = \"rule 1\"\nblock = true",
+                "14:1",
+                "two rules are called \"rule 1\"",
+            ),
+            (
+                "name = \"default\"\nblock = true",
+                "14:1",
+                "what meets no rule",
+            ),
+            ("port = 80", "13:1", "one outcome"),
+            (
+                "block = true\nprot = \"udp\"",
+                "15:1",
+                "did you mean `protocol`?",
+            ),
+            ("block = true\nport = 70000", "15:8", "no port"),
+        ] {
+            let e = device(&rule(text)).unwrap_err();
+            assert!(
+                e.starts_with(&format!("f:{place}: ")) && e.contains(words),
+                "{text}: {e}"
+            );
+        }
+        let many: String = (0..17)
+            .map(|i| {
+                let to = format!("to = \"10.0.{i}.0/24\"");
+                format!("[[rule]]\n{to}\ndirect = \"nr\"\n")
+            })
+            .collect();
+        assert_eq!(
+            device(&many).unwrap().rule.len(),
+            17,
+            "one list of accesses"
+        );
+        let e = device(&"[[rule]]\nblock = true\n".repeat(255)).unwrap_err();
+        assert!(e.contains("255 rules are too many: at most 254"), "{e}");
+        let e = device("[manager]\nrecover = false\n[[rule]]\ndirect = \"nr\"\n");
+        assert!(e.is_ok(), "without Multipath TCP nobody needs it");
+    }
+
+    #[test]
+    fn rules_need_hosts_and_stand_at_the_device() {
+        let text = "engine = \"mpquic\"\nproxy = \"10.77.0.1\"\n[mpquic]\npins = [\"sha256/x\"]\n[access.nr]\ninterface = \"wwan0\"\n";
+        let text = format!("{text}[[rule]]\nblock = true\n");
+        let e = Config::<DeviceAccess>::parse(&text, Format::Toml).unwrap_err();
+        assert!(
+            e.in_file("f".into(), &text)
+                .to_string()
+                .contains("they need [lan]")
+        );
+        let text = "engine = \"mpquic\"\nproxy = \"10.77.0.1\"\n[mpquic]\npins = [\"sha256/x\"]\n[[rule]]\nblock = true\n";
+        let e = Config::<ProxyAccess>::parse(text, Format::Toml).unwrap_err();
+        assert!(
+            e.in_file("f".into(), text)
+                .to_string()
+                .contains("set them there")
+        );
+    }
+}
