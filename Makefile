@@ -15,7 +15,7 @@ help:
 	@echo 'make kernel    build the kernel of the virtual clock, once (SOURCE=... for a tree of yours)'
 	@echo 'make guest     build what runs in it'
 	@echo 'make soak-kernel     10,000 random transfers under every scheduler in that kernel'
-	@echo 'make soak            100 runs of 20 s on this kernel: does one collapse?'
+	@echo 'make soak            100 runs of 20 s on this kernel: does one collapse? 200 kills of daemons: is anything in the clear?'
 	@echo '                     and of Multipath QUIC in simulated time 1,000 interruptions, and 360 outages'
 	@echo 'make bench           the emulator, and recovery, against their bars'
 	@echo 'make bench-recovery  200 outages of each access and sort'
@@ -89,6 +89,7 @@ bench-recovery bench-weights bench-fairness bench-cost: bench-%: build
 	$(BENCH) $* --braid $(BRAID) --runs $(RUNS) $(ARGS)
 soak: build
 	cargo test --locked --release -p braid-mpquic --lib -- --ignored
+	cargo test --locked --release -p braid --test it -- --ignored --show-output
 	$(BENCH) soak --braid $(BRAID) --runs $(RUNS) $(ARGS)
 
 # On the real clock one path and `static`, all else on the virtual one.

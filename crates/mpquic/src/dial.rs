@@ -2,8 +2,9 @@
 //!
 //! As in "Happy Eyeballs" (RFC 8305): an attempt on one access, soon another on the next, and
 //! the first that gets through is the connection; the others are closed. On each access another
-//! attempt begins every second, so that the first access that works again is found within that;
-//! those before it go on to listen, and send nothing any more.
+//! attempt begins every second, and every half in the first five, so that the first access that works
+//! again, or a proxy that is back, is found within that; those before it go on to listen, and send
+//! nothing any more.
 //!
 //! Where a connection is to be [kept](Target::keep), it goes on so after it was made. While
 //! nothing comes back on any of its paths, attempts begin beside it: the peer that lives and
@@ -26,12 +27,14 @@ use crate::host::{Host, Options};
 const STAGGER: Duration = Duration::from_millis(250);
 /// Between two attempts on one access.
 const EVERY: Duration = Duration::from_secs(1);
+/// Interval before [`EAGER`] is over: a proxy that was started anew is back within seconds.
+const EVERY_SOONER: Duration = Duration::from_millis(500);
 /// Interval when nothing has answered for [`LONG`]: an outage that lasts costs less.
 const EVERY_LATER: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(15 * 60);
 /// Bursts that an attempt sends before it is answered, and later than [`EAGER`] after dialling
 /// began: one packet of 1228 bytes, 74 kB a minute on each access.
-const BURSTS: u32 = 4;
+const BURSTS: u32 = 2;
 const BURSTS_LATER: u32 = 1;
 const EAGER: Duration = Duration::from_secs(5);
 /// An attempt listens for an answer so long.
@@ -334,7 +337,11 @@ impl Dial {
         }
         let long = now.saturating_duration_since(self.lost) >= LONG;
         let eager = now.saturating_duration_since(dialling.since) < EAGER;
-        let every = if long { EVERY_LATER } else { EVERY };
+        let every = match (long, eager) {
+            (true, _) => EVERY_LATER,
+            (false, true) => EVERY_SOONER,
+            (false, false) => EVERY,
+        };
         for (i, turn) in dialling.turns.iter_mut().enumerate() {
             if *turn > now || !self.accesses[i].usable() {
                 continue;

@@ -24,7 +24,8 @@ pub(crate) struct Ends {
     pub(crate) w: World,
     pub(crate) lan: Arc<Lan>,
     pub(crate) device: String,
-    _proxy: Daemon,
+    pub(crate) proxy: Daemon,
+    proxy_config: String,
     pub(crate) t: tempfile::TempDir,
 }
 
@@ -51,13 +52,14 @@ pub(crate) fn begin(more: &str) -> Option<Ends> {
     let (device, proxy) = configs(t.path(), "");
     let text = |path: &Path| std::fs::read_to_string(path).unwrap();
     let device = format!("{}[lan]\ninterfaces = [\"{LAN}\"]\n{more}", text(&device));
-    let proxy = format!("{}[gateway]\n", text(&proxy));
-    let proxy = Daemon::start(&w.proxy, t.path(), "proxy", &proxy);
+    let proxy_config = format!("{}[gateway]\n", text(&proxy));
+    let proxy = Daemon::start(&w.proxy, t.path(), "proxy", &proxy_config);
     Some(Ends {
         w,
         lan,
         device,
-        _proxy: proxy,
+        proxy,
+        proxy_config,
         t,
     })
 }
@@ -65,6 +67,10 @@ pub(crate) fn begin(more: &str) -> Option<Ends> {
 impl Ends {
     pub(crate) fn start(&self) -> Daemon {
         Daemon::start(&self.w.device, self.t.path(), "up", &self.device)
+    }
+
+    pub(crate) fn start_proxy(&self) -> Daemon {
+        Daemon::start(&self.w.proxy, self.t.path(), "proxy", &self.proxy_config)
     }
 
     /// Packets of the host that have come to the proxy in the clear.

@@ -149,7 +149,7 @@ impl Rule {
     }
 
     /// Goes on in another chain of the table.
-    fn to_chain(self, verdict: Verdict, word: &str, chain: &str) -> Self {
+    fn lead_to(self, verdict: Verdict, word: &str, chain: &str) -> Self {
         let to = vec![
             VerdictAttribute::Code(verdict),
             VerdictAttribute::Chain(chain.to_owned()),

@@ -44,7 +44,7 @@ impl Rule {
     /// Asks the rules of a chain, and goes on here where none of these decides.
     #[must_use]
     pub fn jump(self, chain: &str) -> Self {
-        self.to_chain(Verdict::Jump, "jump", chain)
+        self.lead_to(Verdict::Jump, "jump", chain)
     }
 
     /// Goes back to where the chain was asked ([`Rule::jump`]).
@@ -56,7 +56,7 @@ impl Rule {
     /// Goes on with the rules of a chain, and does not come back.
     #[must_use]
     pub fn goto(self, chain: &str) -> Self {
-        self.to_chain(Verdict::Goto, "goto", chain)
+        self.lead_to(Verdict::Goto, "goto", chain)
     }
 
     /// Gives packets a mark.
