@@ -479,6 +479,10 @@ impl Connection {
                 changed.push(i);
             }
         }
+        if changed.iter().any(|i| self.paths[*i].held) {
+            // A peer that has begun anew tells on the first path alone, and when it is sent something.
+            self.ping_at = self.ping_at.map(|_| now);
+        }
         if !changed.is_empty() {
             self.check_liveness(now);
         }
