@@ -181,7 +181,7 @@ mod tests {
         let plan = planned(&view, &silent, |_| {});
         assert_eq!([0, 1].map(|a| families(&plan, a)), [[false; 2], [true; 2]]);
         // Unless something comes back there.
-        let heard = |m: &mut Memory| drop(m.trials.answered("d1", host(false, 1, 2)));
+        let heard = |m: &mut Memory| assert!(m.trials.answered("d1", host(false, 1, 2)));
         let plan = planned(&view, &silent, heard);
         assert_eq!(families(&plan, 0), [false, true]);
     }

@@ -7,7 +7,7 @@
 //! kill switch is a table of its own that refuses these, and that stays until it is taken back.
 //!
 //! Rules of steering ([`braid_core::rules`]) may have flows leave [directly](Direct) by an access, or
-//! refuse them ([`steering`]).
+//! refuse them.
 
 mod direct;
 pub(crate) mod routes;

@@ -424,7 +424,7 @@ fn rules_have_many_values() {
         let port = list(&|i| (5001 - 255 + i).to_string());
         let rule =
             format!(r#"{{"client": [{client}], "to": [{to}], "port": [{port}], "direct": "a"}}"#);
-        let all = vec![rule, r#"{"block": true}"#.to_owned()].join("\n");
+        let all = [rule, r#"{"block": true}"#.to_owned()].join("\n");
         let steered = direct.add(&rules(&all)).await.unwrap();
         led(direct, Exits::from([("a".into(), exits(1))])).await;
         let divert = Divert::start(&[LAN.into()], ports, true, steered).await;
