@@ -198,7 +198,7 @@ fn take_over<A: file::Access>(c: file::Config<A>) -> Result<Config, Problem>
 where
     Access: From<(String, A)>,
 {
-    let engines = c.engines();
+    let (engines, rules) = (c.engines(), c.rules()?);
     let quic = match engines.contains(&Engine::Mpquic) {
         true => Some(quic::take_over(
             c.mpquic.unwrap_or_default(),
@@ -242,7 +242,7 @@ where
         cc: scheduler.and_then(|s| s.cc.clone()),
         quic,
         lan: c.lan,
-        rules: c.rule,
+        rules,
         accesses: c.access.into_iter().map(Access::from).collect(),
     })
 }

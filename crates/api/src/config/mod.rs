@@ -55,7 +55,7 @@ use crate::diagnostic::Problem;
 use crate::{Engine, Role};
 use access::Setting;
 use braid_core::Pattern;
-use braid_core::rules::Rule;
+use braid_core::rules::{Rule, Written};
 
 /// Configuration of a daemon whose accesses are `A`: [`DeviceAccess`] or [`ProxyAccess`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,7 +105,7 @@ pub struct Config<A> {
     /// `[[rule]]` in the order of precedence: what hosts behind the device send goes over the bond
     /// where none says otherwise.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rule: Vec<Rule>,
+    pub rule: Vec<Written>,
     /// `[gateway]`; absent: the proxy carries no packets of devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway: Option<Gateway>,
@@ -312,6 +312,14 @@ impl<A: Access> Config<A> {
         lan.check(A::ROLE, &self.engines(), serves)
     }
 
+    /// Returns the rules of `[[rule]]`.
+    ///
+    /// # Errors
+    /// A table is no rule, and why.
+    pub fn rules(&self) -> Result<Vec<Rule>, Problem> {
+        rule::read(&self.rule)
+    }
+
     fn check_rules(&self) -> Result<(), Problem> {
         let setting = rule::Setting {
             role: A::ROLE,
@@ -320,7 +328,7 @@ impl<A: Access> Config<A> {
             manager: &self.manager,
             accesses: self.access.keys().map(String::as_str).collect(),
         };
-        rule::check(&self.rule, &setting)
+        rule::check(&self.rules()?, &setting)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use braid_core::rules::{DEFAULT_CLASS, MAX_RULES, Outcome, Rule};
+use braid_core::rules::{DEFAULT_CLASS, MAX_RULES, Outcome, Rule, Written};
 
 use super::{Lan, Manager};
 use crate::diagnostic::{Problem, nearest};
@@ -19,6 +19,16 @@ pub(super) struct Setting<'a> {
     pub(super) manager: &'a Manager,
     /// Names of the accesses.
     pub(super) accesses: Vec<&'a str>,
+}
+
+/// Reads rules as they are written.
+pub(super) fn read(all: &[Written]) -> Result<Vec<Rule>, Problem> {
+    let placed = all.iter().enumerate();
+    let read = placed.map(|(i, written)| {
+        let rule = Rule::try_from(written.clone());
+        rule.map_err(|e| Problem::at_key(&["rule", &i.to_string()], e))
+    });
+    read.collect()
 }
 
 /// Checks what the rules alone do not tell.
@@ -139,7 +149,8 @@ block = true
 class = \"default\"
 ";
         let config = device(text).unwrap();
-        let titles = config.rule.iter().zip(1..).map(|(r, n)| r.title(n));
+        let rules = config.rules().unwrap();
+        let titles = rules.iter().zip(1..).map(|(r, n)| r.title(n));
         assert_eq!(titles.collect::<Vec<_>>(), ["modem", "rule 2", "rule 3"]);
         let json = serde_json::to_string(&config).unwrap();
         let again = Config::<DeviceAccess>::parse(&json, Format::Json).unwrap();
@@ -179,7 +190,7 @@ class = \"default\"
             ),
             ("port = 80", "13:1", "one outcome"),
             (
-                "block = true\nprot = \"udp\"",
+                "block = true\nprotocl = \"udp\"",
                 "15:1",
                 "did you mean `protocol`?",
             ),

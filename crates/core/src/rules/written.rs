@@ -11,10 +11,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::values::{Client, Dscp, Ports, Protocol, network, written};
 use super::{Descriptor, MAX_VALUES, Outcome, Rule};
 
-/// Rule as it is written.
-#[derive(Debug, Default, Serialize, Deserialize)]
+/// Rule as it is written: values are right, and whether together they are a rule,
+/// [`Rule::try_from`] says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Written {
+pub struct Written {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     #[serde(skip_serializing_if = "List::is_empty")]
@@ -99,7 +100,7 @@ impl From<Rule> for Written {
 }
 
 /// Network as an address or a prefix.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Network(IpNet);
 
 impl FromStr for Network {
@@ -118,7 +119,7 @@ impl fmt::Display for Network {
 }
 
 /// Values, written as one or as a list of them: each as text, or as a number.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct List<T>(Vec<T>);
 
 impl<T> Default for List<T> {
