@@ -15,7 +15,7 @@ use braid_netns::world::lan::{HOST, LAN, Lan, SERVER};
 use braid_netns::world::{Ns, World, eventually, wire};
 use tokio::sync::mpsc;
 
-use crate::ends::{between, blocking, on_both_lanes, serve_service, with_sessions};
+use crate::ends::{between, blocking, of_the_proxy, on_both_lanes, serve_service, with_sessions};
 
 const PORT: u16 = 5001;
 const CLOSED: u16 = 5002;
@@ -50,11 +50,6 @@ fn origin(host: &Ns, at: IpAddr, port: u16) -> std::io::Result<IpAddr> {
         assert_eq!(said, "hello");
         Ok(from.parse().unwrap())
     })
-}
-
-/// Addresses of the proxy from which the server is reached.
-fn of_the_proxy() -> [IpAddr; 2] {
-    ["45.11.0.1".parse().unwrap(), "2a0f:45::1".parse().unwrap()]
 }
 
 #[test]

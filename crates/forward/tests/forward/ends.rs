@@ -1,6 +1,6 @@
 //! Both ends of a session in namespaces of their own.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use braid_forward::carrier::OverSession;
@@ -22,7 +22,7 @@ pub(crate) fn on_both_lanes(test: impl Fn(Options)) {
     }
 }
 
-fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all().build().unwrap()
 }
@@ -90,6 +90,11 @@ pub(crate) fn with_sessions<T, H>(
     });
     let _ = stop.send(());
     proxy.join().unwrap();
+}
+
+/// Addresses of the proxy from which the server of a LAN's world is reached.
+pub(crate) fn of_the_proxy() -> [IpAddr; 2] {
+    ["45.11.0.1".parse().unwrap(), "2a0f:45::1".parse().unwrap()]
 }
 
 /// Destinations of these tests: the network of the service, and the Internet.

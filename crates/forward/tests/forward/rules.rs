@@ -15,7 +15,7 @@ use braid_netns::world::home::asked;
 use braid_netns::world::lan::{LAN, Lan, SERVER};
 use braid_netns::world::{Ns, World, eventually};
 
-use crate::ends::{between, blocking, serve_service};
+use crate::ends::{between, blocking, of_the_proxy, runtime, serve_service};
 
 /// Ports of the server, by what the rules of these tests do with them.
 const BONDED: u16 = 5001;
@@ -121,10 +121,6 @@ async fn led(direct: &mut Direct, exits: Exits) -> Vec<Turned> {
 fn of_access(k: u32) -> [IpAddr; 2] {
     let all = [format!("10.77.{k}.2"), format!("fd77:0:{k}::2")];
     all.map(|a| a.parse().unwrap())
-}
-
-fn of_the_proxy() -> [IpAddr; 2] {
-    ["45.11.0.1".parse().unwrap(), "2a0f:45::1".parse().unwrap()]
 }
 
 fn both<T>(f: impl Fn(IpAddr) -> std::io::Result<T>) -> [T; 2] {
@@ -289,10 +285,7 @@ fn a_rule_sends_flows_by_an_access_or_refuses_them() {
 fn ways_of_a_killed_daemon_are_removed() {
     let Some(w) = World::new(1) else { return };
     w.device.run(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        runtime.unwrap().block_on(async {
+        runtime().block_on(async {
             let mut direct = Direct::default();
             let all = rules(r#"{"direct": "a"}"#);
             let steered = direct.add(&all).await.unwrap();
@@ -306,10 +299,7 @@ fn ways_of_a_killed_daemon_are_removed() {
     assert!(routes.contains("default via 10.77.1.1 dev d1"), "{routes}");
     assert!(routes.contains("prohibit default"), "{routes}");
     w.device.run(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        runtime.unwrap().block_on(remove_routes()).unwrap();
+        runtime().block_on(remove_routes()).unwrap();
     });
     eventually("its routes are gone", || {
         left().trim().is_empty().then_some(())
@@ -326,10 +316,7 @@ fn hosts_are_told_by_their_interfaces() {
     let mac = mac.split("link/ether ").nth(1).unwrap();
     let mac = mac.split(' ').next().unwrap().to_owned();
     w.device.run(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        runtime.unwrap().block_on(async {
+        runtime().block_on(async {
             let listener = Tproxy::listen().unwrap();
             let start = async |all: &str| {
                 let mut direct = Direct::default();
@@ -367,10 +354,7 @@ fn hosts_are_told_by_their_interfaces() {
 /// serves.
 fn at_a_device(w: &World, test: impl AsyncFnOnce(Ports, &mut Direct) + Send) {
     w.device.run(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        runtime.unwrap().block_on(async {
+        runtime().block_on(async {
             let listener = Tproxy::listen().unwrap();
             let mut direct = Direct::default();
             led(&mut direct, Exits::from([("a".into(), exits(1))])).await;
