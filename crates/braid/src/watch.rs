@@ -13,7 +13,7 @@ use crate::daemon_error::{daemon, is_away};
 use crate::table::Output;
 
 /// Between the two readings that rates are made of.
-pub(crate) const BETWEEN: Duration = Duration::from_millis(500);
+const BETWEEN: Duration = Duration::from_millis(500);
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -41,6 +41,22 @@ pub(crate) trait Looked {
 pub(crate) trait Show: Serialize {
     /// Returns the text for people.
     fn text(&self, output: Output) -> String;
+}
+
+/// Shows the state once, with the rates of the moment before.
+///
+/// # Errors
+/// No daemon answers, or it does not answer as it should.
+pub(crate) async fn once<L: Looked>(watched: &mut L, json: bool) -> Result<ExitCode> {
+    watched.look().await.map_err(daemon)?;
+    tokio::time::sleep(BETWEEN).await;
+    let shown = watched.look().await.map_err(daemon)?;
+    let text = match json {
+        true => serde_json::to_string_pretty(&shown)? + "\n",
+        false => shown.text(Output::detect()),
+    };
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Shows the state every second until it is interrupted: on a screen of its own, or one after the

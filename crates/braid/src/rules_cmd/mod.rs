@@ -15,8 +15,7 @@ use clap::{Args, Subcommand};
 
 use crate::daemon_error::daemon;
 use crate::runtime::runtime;
-use crate::table::Output;
-use crate::watch::{self, BETWEEN, Looked, Show, print};
+use crate::watch::{self, Looked, print};
 use show::Shown;
 
 /// `braid rules`.
@@ -113,17 +112,7 @@ pub fn run(args: RulesArgs) -> Result<ExitCode> {
                 Ok(ExitCode::SUCCESS)
             }
             None if args.watch => watch::follow(&mut watched, args.json).await,
-            None => {
-                watched.look().await.map_err(daemon)?;
-                tokio::time::sleep(BETWEEN).await;
-                let shown = watched.look().await.map_err(daemon)?;
-                let text = match args.json {
-                    true => serde_json::to_string_pretty(&shown)? + "\n",
-                    false => shown.text(Output::detect()),
-                };
-                print(&text)?;
-                Ok(ExitCode::SUCCESS)
-            }
+            None => watch::once(&mut watched, args.json).await,
         }
     })
 }

@@ -18,8 +18,7 @@ use clap::Args;
 
 use crate::daemon_error::daemon;
 use crate::runtime::runtime;
-use crate::table::Output;
-use crate::watch::{self, BETWEEN, Looked, print};
+use crate::watch::{self, Looked, print};
 use show::Shown;
 use view::View;
 
@@ -51,28 +50,16 @@ pub struct StatusArgs {
 /// No daemon serves the control socket, or it does not answer as it should.
 pub fn run(args: &StatusArgs) -> Result<ExitCode> {
     let runtime = runtime()?;
+    let mut watched = Daemon::new(args);
     runtime.block_on(async {
         if args.check {
             check(args).await
         } else if args.watch {
-            watch::follow(&mut Daemon::new(args), args.json).await
+            watch::follow(&mut watched, args.json).await
         } else {
-            once(args).await
+            watch::once(&mut watched, args.json).await
         }
     })
-}
-
-async fn once(args: &StatusArgs) -> Result<ExitCode> {
-    let mut watched = Daemon::new(args);
-    watched.look().await.map_err(daemon)?;
-    tokio::time::sleep(BETWEEN).await;
-    let shown = watched.look().await.map_err(daemon)?;
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&shown)? + "\n",
-        false => shown.text(Output::detect()),
-    };
-    print(&text)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 async fn check(args: &StatusArgs) -> Result<ExitCode> {
