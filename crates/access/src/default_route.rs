@@ -47,6 +47,14 @@ pub struct Facts<'a> {
     pub verdicts: &'a [Verdict],
 }
 
+impl Facts<'_> {
+    /// Whether nothing comes back at an address.
+    pub(crate) fn is_silent(&self, u: &Use) -> bool {
+        let condition = self.conditions.get(&u.address);
+        matches!(condition, Some(Condition::Silent { .. }))
+    }
+}
+
 /// Rules and routes for what is not bonded; none where the main table does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefaultRoute {
@@ -129,8 +137,7 @@ impl<'a> Family<'a> {
     }
 
     fn is_silent(&self, u: &Use) -> bool {
-        let condition = self.facts.conditions.get(&u.address);
-        matches!(condition, Some(Condition::Silent { .. }))
+        self.facts.is_silent(u)
     }
 
     fn works(&self, u: &Use) -> bool {

@@ -6,7 +6,6 @@ use ipnet::IpNet;
 
 use super::default_route::{Facts, Family};
 use super::plan::Use;
-use super::settings::Condition;
 use super::view::Route;
 
 /// Exit by one access, of one family.
@@ -42,12 +41,8 @@ pub fn exits(facts: Facts<'_>) -> Exits {
 /// Whether an address of the same interface is silent while nothing has come back at this one: it is
 /// not asked where the proxy has no address of its family.
 fn is_doubtful(facts: Facts<'_>, u: &Use) -> bool {
-    let is_silent = |other: &&Use| {
-        let condition = facts.conditions.get(&other.address);
-        matches!(condition, Some(Condition::Silent { .. }))
-    };
     let mut others = facts.uses.iter().filter(|o| o.ifindex == u.ifindex);
-    others.any(|o| is_silent(&o)) && !facts.memory.trials.heard(&u.interface, u.address)
+    others.any(|o| facts.is_silent(o)) && !facts.memory.trials.heard(&u.interface, u.address)
 }
 
 /// Lists the networks of the interface of a route, of its family.
@@ -73,6 +68,7 @@ mod tests {
     use super::*;
     use crate::memory::Memory;
     use crate::plan::{Plan, plan};
+    use crate::settings::Condition;
     use crate::settings::testing::{access, settings};
     use crate::view::{Address, Interface, MAIN_TABLE, View, everywhere};
 

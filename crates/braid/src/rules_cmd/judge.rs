@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use braid_api::Rules;
-use braid_core::rules::{Flow, Match, Outcome, Rule, first};
+use braid_core::rules::{Flow, Match, Outcome, ask};
 use serde::Serialize;
 
 /// Verdict about a flow.
@@ -34,11 +34,9 @@ struct Asked {
 impl Verdict {
     /// Judges a flow.
     pub(super) fn new(rules: &Rules, flow: &Flow) -> Self {
-        let all: Vec<Rule> = rules.rules.iter().map(|r| r.rule.clone()).collect();
-        let decides = first(&all, flow, |_, _| {});
-        let before = &rules.rules[..decides.unwrap_or(all.len())];
-        let asked = before.iter().filter_map(|r| {
-            let (criterion, perhaps) = match r.rule.descriptor.judge(flow) {
+        let (asked, decides) = ask(rules.rules.iter().map(|r| &r.rule), flow);
+        let asked = rules.rules.iter().zip(asked).filter_map(|(r, result)| {
+            let (criterion, perhaps) = match result {
                 Match::No(criterion) => (criterion, false),
                 Match::Unknown(criterion) => (criterion, true),
                 Match::Yes => return None,

@@ -1,7 +1,7 @@
 //! Rules of steering: which traffic goes over the bond, by one access directly, or nowhere.
 //!
 //! A [`Rule`] has a traffic descriptor and an outcome, as an ATSSS rule has (3GPP TS 24.193 6.1.3).
-//! Rules stand in the order of precedence, the one that is asked first in front ([`first`]). What
+//! Rules stand in the order of precedence, the one that is asked first in front ([`ask`]). What
 //! meets none goes over the bond.
 
 mod descriptor;
@@ -68,20 +68,21 @@ impl Rule {
     }
 }
 
-/// Returns the place, from 0, of the rule that decides about a flow; `None` where none does. Rules
-/// that would, if a fact were known that is not, are listed by `doubtful` with what they ask for.
-pub fn first(
-    rules: &[Rule],
+/// Asks rules about a flow until one decides. Returns the results of those that do not, and the place,
+/// from 0, of the one that does; `None` where none does.
+pub fn ask<'a>(
+    rules: impl IntoIterator<Item = &'a Rule>,
     flow: &Flow,
-    mut doubtful: impl FnMut(usize, Criterion),
-) -> Option<usize> {
-    let mut all = rules.iter().enumerate();
-    all.find_map(|(i, rule)| match rule.descriptor.judge(flow) {
-        Match::Yes => Some(i),
-        Match::No(_) => None,
-        Match::Unknown(criterion) => {
-            doubtful(i, criterion);
-            None
+) -> (Vec<Match>, Option<usize>) {
+    let mut asked = Vec::new();
+    for rule in rules {
+        match rule.descriptor.judge(flow) {
+            Match::Yes => {
+                let place = asked.len();
+                return (asked, Some(place));
+            }
+            other => asked.push(other),
         }
-    })
+    }
+    (asked, None)
 }

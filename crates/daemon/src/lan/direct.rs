@@ -31,7 +31,7 @@ pub(super) async fn follow(
             return;
         }
         let new = exits.borrow_and_update().clone();
-        let (turned, done) = direct.lock().await.lead(new).await;
+        let (turned, done) = direct.lock().await.lead(&new).await;
         let why = done.err().map(|e| e.to_string());
         if let Some(why) = why.as_ref().filter(|w| refused.as_ref() != Some(w)) {
             tracing::warn!("[[rule]] direct: {why}; it is tried again every second");

@@ -76,12 +76,12 @@ impl InPlace {
     }
 }
 
-/// Ways that rules name, which stay until [`Direct::close`].
+/// Ways that rules name, which stay until no rule does ([`Direct::keep`]), or until
+/// [`remove_routes`](super::remove_routes).
 #[derive(Debug, Default)]
 pub struct Direct {
     /// By number: absent where no rule has it.
     ways: Vec<Option<Way>>,
-    exits: Exits,
 }
 
 fn marked(way: u8) -> Marked {
@@ -159,47 +159,15 @@ impl Direct {
     }
 
     /// Goes by these exits from now on. Returns what has changed, and why something could not be.
-    pub async fn lead(&mut self, exits: Exits) -> (Vec<Turned>, Result<(), RouteError>) {
-        self.exits = exits;
+    pub async fn lead(&mut self, exits: &Exits) -> (Vec<Turned>, Result<(), RouteError>) {
         let (mut all, mut done) = (Vec::new(), Ok(()));
-        for place in 0..self.ways.len() {
-            let turned = self.turn(place, &mut all).await;
-            done = done.and(turned);
+        for (number, way) in (0..).zip(&mut self.ways) {
+            if let Some(way) = way {
+                let turned = way.turn(number, exits, &mut all).await;
+                done = done.and(turned);
+            }
         }
         (all, done)
-    }
-
-    /// Leads a way by the first of its accesses that works. Adds what has changed to `all`.
-    async fn turn(&mut self, place: usize, all: &mut Vec<Turned>) -> Result<(), RouteError> {
-        let (Some(Some(way)), Ok(number)) = (self.ways.get_mut(place), u8::try_from(place)) else {
-            return Ok(());
-        };
-        let mut done = Ok(());
-        for (family, v4) in FAMILIES.into_iter().enumerate() {
-            let exit = |name: &String| {
-                let exit = self.exits.get(name)?[family].clone()?;
-                Some(InPlace::By(name.clone(), exit))
-            };
-            let new = way.accesses.iter().find_map(exit);
-            let new = new.unwrap_or(InPlace::Refused);
-            if new == way.now[family] {
-                continue;
-            }
-            let old = std::mem::replace(&mut way.now[family], InPlace::Unknown);
-            if let Err(e) = replace(marked(number), v4, &old, &new).await {
-                done = done.and(Err(e));
-                continue;
-            }
-            if old.access() != new.access() {
-                all.push(Turned {
-                    accesses: way.accesses.clone(),
-                    v4,
-                    by: new.access().map(|(name, _)| name.to_owned()),
-                });
-            }
-            way.now[family] = new;
-        }
-        done
     }
 
     /// Returns the accesses by which a list of accesses leads now: of IPv4, and of IPv6.
@@ -207,13 +175,42 @@ impl Direct {
         let way = self.ways.iter().flatten().find(|w| w.accesses == accesses);
         [0, 1].map(|family| Some(way?.now[family].access()?.0))
     }
+}
 
-    /// Removes all of it.
-    ///
-    /// # Errors
-    /// What the kernel refuses.
-    pub async fn close(&mut self) -> Result<(), RouteError> {
-        self.keep(&[]).await
+impl Way {
+    /// Leads by the first of the accesses that works. Adds what has changed to `all`.
+    async fn turn(
+        &mut self,
+        number: u8,
+        exits: &Exits,
+        all: &mut Vec<Turned>,
+    ) -> Result<(), RouteError> {
+        let mut done = Ok(());
+        for (family, v4) in FAMILIES.into_iter().enumerate() {
+            let exit = |name: &String| {
+                let exit = exits.get(name)?[family].clone()?;
+                Some(InPlace::By(name.clone(), exit))
+            };
+            let new = self.accesses.iter().find_map(exit);
+            let new = new.unwrap_or(InPlace::Refused);
+            if new == self.now[family] {
+                continue;
+            }
+            let old = std::mem::replace(&mut self.now[family], InPlace::Unknown);
+            if let Err(e) = replace(marked(number), v4, &old, &new).await {
+                done = done.and(Err(e));
+                continue;
+            }
+            if old.access() != new.access() {
+                all.push(Turned {
+                    accesses: self.accesses.clone(),
+                    v4,
+                    by: new.access().map(|(name, _)| name.to_owned()),
+                });
+            }
+            self.now[family] = new;
+        }
+        done
     }
 }
 

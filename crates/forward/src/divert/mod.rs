@@ -125,19 +125,15 @@ impl Divert {
     /// # Errors
     /// What the kernel refuses; if it is about the rules, all is as it was.
     pub fn set_rules(&mut self, rules: Vec<Steered>) -> Result<(), DivertError> {
-        let before = self.counts()?;
-        let rules = steering::numbered(rules, &self.diversion.rules);
-        let old = std::mem::take(&mut self.diversion.rules);
-        let is_there = |r: &&Numbered| rules.contains(r);
-        let (kept, gone): (Vec<&Numbered>, Vec<&Numbered>) = old.iter().partition(is_there);
-        let kept = kept.iter().map(|r| r.number).chain([DEFAULT]);
-        let counts = kept.filter_map(|n| Some((n, *before.get(&n)?))).collect();
-        let gone: Vec<u8> = gone.iter().map(|r| r.number).collect();
+        let mut counts = self.counts()?;
         let new = Diversion {
-            rules,
+            rules: steering::numbered(rules, &self.diversion.rules),
             ..self.diversion.clone()
         };
-        self.diversion.rules = old;
+        let old = self.diversion.rules.iter();
+        let gone = old.filter(|r| !new.rules.contains(r));
+        let gone: Vec<u8> = gone.map(|r| r.number).collect();
+        counts.retain(|number, _| !gone.contains(number));
         self.set(new, &counts)?;
         gone.into_iter().try_for_each(conntrack::forget)?;
         Ok(())

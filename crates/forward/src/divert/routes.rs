@@ -151,40 +151,35 @@ impl Marked {
             true => RouteMessageBuilder::<Ipv4Addr>::new().build(),
             false => RouteMessageBuilder::<Ipv6Addr>::new().build(),
         };
-        (m.header.kind, m.header.scope) = match hop {
-            Hop::ThisMachine(_) => (RouteType::Local, RouteScope::Host),
-            Hop::Link(_) => (RouteType::Unicast, RouteScope::Link),
-            Hop::Gateway { .. } => (RouteType::Unicast, RouteScope::Universe),
-            Hop::Refuse => (RouteType::Prohibit, RouteScope::Universe),
+        let (kind, scope, by, metric) = match hop {
+            Hop::ThisMachine(by) => (RouteType::Local, RouteScope::Host, Some(by), None),
+            Hop::Link(by) => (RouteType::Unicast, RouteScope::Link, Some(by), Some(FIRST)),
+            Hop::Gateway { by, .. } => (
+                RouteType::Unicast,
+                RouteScope::Universe,
+                Some(by),
+                Some(FIRST),
+            ),
+            Hop::Refuse => (RouteType::Prohibit, RouteScope::Universe, None, Some(LAST)),
         };
+        (m.header.kind, m.header.scope) = (kind, scope);
         m.header.protocol = RouteProtocol::from(PROTOCOL);
         // As the attribute says.
         m.header.table = 0;
         m.attributes = vec![RouteAttribute::Table(self.table)];
+        m.attributes.extend(by.map(RouteAttribute::Oif));
+        m.attributes.extend(metric.map(RouteAttribute::Priority));
         if let Some(net) = to {
             m.header.destination_prefix_length = net.prefix_len();
-            m.attributes
-                .push(RouteAttribute::Destination(net.network().into()));
+            let to = RouteAttribute::Destination(net.network().into());
+            m.attributes.push(to);
         }
-        match hop {
-            Hop::ThisMachine(by) => m.attributes.push(RouteAttribute::Oif(by)),
-            Hop::Link(by) => {
-                m.attributes.push(RouteAttribute::Oif(by));
-                m.attributes.push(RouteAttribute::Priority(FIRST));
-            }
-            Hop::Gateway {
-                by,
-                gateway,
-                onlink,
-            } => {
-                m.attributes.push(RouteAttribute::Oif(by));
-                m.attributes.push(RouteAttribute::Gateway(gateway.into()));
-                m.attributes.push(RouteAttribute::Priority(FIRST));
-                if onlink {
-                    m.header.flags |= RouteFlags::Onlink;
-                }
-            }
-            Hop::Refuse => m.attributes.push(RouteAttribute::Priority(LAST)),
+        if let Hop::Gateway {
+            gateway, onlink, ..
+        } = hop
+        {
+            m.attributes.push(RouteAttribute::Gateway(gateway.into()));
+            m.header.flags.set(RouteFlags::Onlink, onlink);
         }
         m
     }

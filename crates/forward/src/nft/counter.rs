@@ -1,9 +1,10 @@
 //! Counters of a table, which several rules may share, and which can be read.
 
-use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED, Nla, NlasIterator, Parseable};
+use netlink_packet_core::{DefaultNla, Nla, NlasIterator, Parseable};
 use netlink_packet_netfilter::nftables::NfTablesMessage;
 
 use super::Step;
+use super::attributes::{nested, number, text};
 use super::rule::COUNTER;
 
 // Attributes of an object, and of a counter within (include/uapi/linux/netfilter/nf_tables.h).
@@ -41,7 +42,7 @@ impl Counter {
         let attributes = vec![
             text(TABLE, table),
             text(NAME, &self.name),
-            DefaultNla::new(TYPE, COUNTER.to_be_bytes().into()),
+            number(TYPE, COUNTER),
             nested(DATA, &data),
         ];
         Step {
@@ -52,10 +53,7 @@ impl Counter {
 
     /// Makes the question for all counters of a table.
     pub(super) fn all_of(table: &str) -> NfTablesMessage {
-        NfTablesMessage::GetObject(vec![
-            text(TABLE, table),
-            DefaultNla::new(TYPE, COUNTER.to_be_bytes().into()),
-        ])
+        NfTablesMessage::GetObject(vec![text(TABLE, table), number(TYPE, COUNTER)])
     }
 
     /// Reads one out of the attributes of an object of a table; `None` for another object.
@@ -86,20 +84,7 @@ impl Counter {
 /// Bits of an attribute's kind that are none (NLA_F_NESTED, NLA_F_NET_BYTEORDER).
 const NLA_FLAGS: u16 = 0xc000;
 
-fn text(kind: u16, text: &str) -> DefaultNla {
-    let mut bytes = text.as_bytes().to_vec();
-    bytes.push(0);
-    DefaultNla::new(kind, bytes)
-}
-
 fn string(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
     Some(text.trim_end_matches('\0').to_owned())
-}
-
-/// Attribute that holds attributes.
-fn nested(kind: u16, inner: &[DefaultNla]) -> DefaultNla {
-    let mut bytes = vec![0; inner.buffer_len()];
-    inner.emit(&mut bytes);
-    DefaultNla::new(kind | NLA_F_NESTED, bytes)
 }

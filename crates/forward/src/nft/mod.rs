@@ -5,6 +5,7 @@
 //! program is called, so that no `nft` has to be installed; what is put in place can be looked at
 //! with it (`nft list ruleset`).
 
+mod attributes;
 mod counter;
 mod rule;
 mod socket;

@@ -113,7 +113,7 @@ fn exits(k: u32) -> [Option<Exit>; 2] {
 }
 
 async fn led(direct: &mut Direct, exits: Exits) -> Vec<Turned> {
-    let (turned, done) = direct.lead(exits).await;
+    let (turned, done) = direct.lead(&exits).await;
     done.unwrap();
     turned
 }

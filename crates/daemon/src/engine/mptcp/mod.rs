@@ -219,12 +219,8 @@ impl Mptcp {
         }
     }
 
-    /// Learns which address is which access's, and by which exits the accesses lead out.
+    /// Learns which address is which access's.
     fn renamed(&self, manager: &Manager) {
-        if self.is_device() {
-            self.shared
-                .lead_out(manager.settings(), &manager.plan().exits);
-        }
         let now = match self.is_device() {
             true => observer::names(manager.settings(), manager.plan()),
             false => Config::peers(&lock(&self.accesses)),

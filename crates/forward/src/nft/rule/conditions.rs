@@ -5,8 +5,9 @@ use netlink_packet_netfilter::nftables::{Expressions, Meta, MetaKey, Operator, R
 
 use super::{
     ETHERNET, FLOW_NUMBER, LINK_HEADER, Layer4, NETWORK_HEADER, NFPROTO_IPV4, NFPROTO_IPV6, Rule,
-    TRANSPORT_HEADER, in_mark, number, octets, padded, value,
+    TRANSPORT_HEADER, in_mark, octets, padded,
 };
+use crate::nft::attributes::{number, value};
 
 impl Rule {
     /// Packets that arrive on an interface.
@@ -130,16 +131,6 @@ impl Rule {
         self.text("socket transparent 1")
             .expression("socket", Expressions::Unknown(lookup))
             .compare(Operator::Equal, vec![1])
-    }
-
-    /// First packets of flows.
-    #[must_use]
-    pub fn beginning(self) -> Self {
-        let load = vec![number(1, 1), number(2, 0)];
-        self.text("ct state new")
-            .expression("ct", Expressions::Unknown(load))
-            .mask(8_u32.to_ne_bytes().into())
-            .compare(Operator::NotEqual, vec![0; 4])
     }
 
     /// Packets, both ways, of flows that have this number in the upper byte of their mark

@@ -6,11 +6,12 @@ mod statements;
 use std::fmt;
 use std::net::IpAddr;
 
-use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED};
 use netlink_packet_netfilter::nftables::{
     Bitwise, Cmp, DataAttribute, ExpressionAttribute, Expressions, Immediate, ListAttribute, Meta,
     MetaKey, Operator, Payload, Register, RuleAttribute, Verdict, VerdictAttribute,
 };
+
+use super::attributes::number;
 
 // include/uapi/linux/netfilter.h, .../nf_tables.h: what the message crate has no names for.
 const NF_DROP: u32 = 0;
@@ -172,20 +173,6 @@ impl Rule {
             RuleAttribute::Expressions(self.expressions.clone()),
         ]
     }
-}
-
-/// Attribute with a number in network order.
-fn number(kind: u16, value: u32) -> DefaultNla {
-    debug_assert_eq!(kind & NLA_F_NESTED, 0);
-    DefaultNla::new(kind, value.to_be_bytes().into())
-}
-
-/// Attribute with a value of a register.
-fn value(kind: u16, value: Vec<u8>) -> DefaultNla {
-    let inner = DefaultNla::new(1, value);
-    let mut bytes = vec![0; inner.buffer_len()];
-    inner.emit(&mut bytes);
-    DefaultNla::new(kind | NLA_F_NESTED, bytes)
 }
 
 fn padded(interface: &str) -> Vec<u8> {

@@ -9,8 +9,9 @@ use netlink_packet_netfilter::nftables::{
 
 use super::{
     COUNTER, CT_MARK, FLOW_NUMBER, Layer4, NF_ACCEPT, NF_DROP, NFPROTO_IPV4, NFPROTO_IPV6, Rule,
-    in_mark, number, octets,
+    in_mark, octets,
 };
+use crate::nft::attributes::{number, text};
 
 impl Rule {
     /// Counts packets and bytes.
@@ -23,9 +24,7 @@ impl Rule {
     /// Counts packets and bytes in the counter of this name ([`Counter`](crate::nft::Counter)).
     #[must_use]
     pub fn counted_as(self, name: &str) -> Self {
-        let mut bytes = name.as_bytes().to_vec();
-        bytes.push(0);
-        let counter = vec![number(1, COUNTER), DefaultNla::new(2, bytes)];
+        let counter = vec![number(1, COUNTER), text(2, name)];
         self.text(format!("counter name \"{name}\""))
             .expression("objref", Expressions::Unknown(counter))
     }

@@ -30,7 +30,7 @@ impl Manager {
         if self.recovers() {
             self.routes.keep(&self.memory.known);
         }
-        self.plan = self.planned(&self.view);
+        self.plan_anew();
         if apply && self.kernel.pm.is_some() {
             let before = self.memory.refused.clone();
             let ops = diff(&self.view, &self.plan);
@@ -95,6 +95,12 @@ impl Manager {
         }
     }
 
+    /// Plans for the view, and tells by which exits the accesses lead out.
+    fn plan_anew(&mut self) {
+        self.plan = self.planned(&self.view);
+        self.shared.lead_out(&self.settings, &self.plan.exits);
+    }
+
     /// As things are, and by what was refused last.
     pub(crate) fn planned(&self, view: &View) -> Plan {
         match self.recovers() {
@@ -110,7 +116,7 @@ impl Manager {
 
     /// Others take the place of accesses that were refused, or give it back.
     async fn make_way(&mut self) -> Result<(), DaemonError> {
-        self.plan = self.planned(&self.view);
+        self.plan_anew();
         let mut ops = diff(&self.view, &self.plan);
         ops.retain(|op| !self.memory.refused.has(op));
         if !ops.is_empty() {
