@@ -115,6 +115,13 @@ pub enum EventKind {
         /// Why, in a sentence.
         why: String,
     },
+    /// Nothing comes back to one of several addresses of an access, or something does again.
+    AddressState {
+        /// The address.
+        address: IpAddr,
+        /// Whether nothing comes back to it.
+        silent: bool,
+    },
     /// An access is so slow that the receiver's buffer limits the sum.
     AccessSlow {
         /// How slow, and what can be done, in a sentence.
@@ -205,6 +212,17 @@ impl fmt::Display for EventKind {
                 (true, false) => f.write_str("on by a request"),
             },
             Self::AccessState { state, why } => write!(f, "{state}: {why}"),
+            Self::AddressState {
+                address,
+                silent: true,
+            } => write!(
+                f,
+                "nothing comes back to {address}: its subflows are ended until something does"
+            ),
+            Self::AddressState {
+                address,
+                silent: false,
+            } => write!(f, "{address} is used again: something comes back"),
             Self::AccessSlow { why }
             | Self::MptcpRemoved { why }
             | Self::SubflowStalled { why }

@@ -19,7 +19,7 @@ use braid_access::liveness::{Detector, Outcome};
 use braid_access::probe::client::{Answers, Back};
 use braid_access::probe::contact::{Contact, Lost};
 use braid_access::settings::Settings;
-use braid_api::Role;
+use braid_api::{EventKind, Role};
 use braid_core::Time;
 use braid_mptcp::diag::TcpSocket;
 use braid_mptcp::manage::memory::Memory;
@@ -281,13 +281,17 @@ impl Manager {
                         to,
                         number,
                     } => self.tcp_probe(address, to, number),
-                    Outcome::Silent { .. } | Outcome::Alive { .. } => changed = true,
+                    Outcome::Silent { address } | Outcome::Alive { address } => {
+                        let silent = matches!(outcome, Outcome::Silent { .. });
+                        happened.extend(self.one_of_several(address, silent));
+                        changed = true;
+                    }
                 }
             }
             if look {
                 self.repair.receive_window.look(&samples::looks(sockets), t);
                 changed |= self.look_at_trials(sockets, t);
-                happened = self.look_for_stripping(sockets, t);
+                happened.extend(self.look_for_stripping(sockets, t));
                 self.look_at_arrivals(sockets, t);
             }
             happened.extend(self.measure(t).await);
@@ -308,6 +312,17 @@ impl Manager {
             self.ask_again(&samples::subflows(sockets), t).await;
         }
         Ok(happened)
+    }
+
+    /// Tells of an address that is silent, or no more, where its access has others: the state of the
+    /// access does not show it then.
+    fn one_of_several(&self, address: IpAddr, silent: bool) -> Option<Happened> {
+        let mut uses = self.plan.uses.iter();
+        let access = uses.find(|u| u.address == address)?.access;
+        let others = self.plan.uses.iter().filter(|u| u.access == access);
+        let name = self.settings.accesses.get(access)?.name.clone();
+        let what = EventKind::AddressState { address, silent };
+        (others.count() > 1).then_some((Some(name), what))
     }
 
     fn tcp_probe(&mut self, address: IpAddr, to: SocketAddr, number: u32) {
