@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod cc;
+pub mod class;
 pub mod control;
 pub mod control_loop;
 pub mod end;

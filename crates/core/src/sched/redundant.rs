@@ -1,9 +1,11 @@
 //! Redundant (3GPP TS 23.501 5.32.8): every packet on every path.
 //!
-//! New data goes at the pace of the fastest path; what another has no room for then
-//! it does without, so that a slow one holds nobody up.
+//! New data leaves on whichever paths have room, also where the fastest has none: that one may be
+//! dead, and nobody knows yet. The engine sends it on the others as soon as they have room, before
+//! anything new, so that new data goes at the pace of the fastest; what a slow one has no room for in
+//! time it does without.
 
-use super::view::{fastest, taking_part};
+use super::view::taking_part;
 use super::{Decision, Flow, PathView, Scheduler, Until};
 use crate::Time;
 
@@ -17,14 +19,15 @@ impl Scheduler for Redundant {
     }
 
     fn decide(&mut self, _now: Time, _flow: &Flow, paths: &[PathView]) -> Decision {
-        let Some(fast) = fastest(paths, false) else {
+        let mut all = taking_part(paths).peekable();
+        if all.peek().is_none() {
             return Decision::Wait(Until::Path);
-        };
-        if !paths[fast].has_room() {
-            return Decision::Wait(Until::Room(fast));
         }
-        let all = taking_part(paths).filter(|(_, p)| p.has_room());
-        Decision::Copies(all.map(|(i, _)| i).collect())
+        let free: super::Paths = all.filter(|(_, p)| p.has_room()).map(|(i, _)| i).collect();
+        match free.is_empty() {
+            true => Decision::Wait(Until::AnyRoom),
+            false => Decision::Copies(free),
+        }
     }
 
     fn copies(&self) -> bool {

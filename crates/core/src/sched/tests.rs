@@ -244,16 +244,22 @@ fn orders_are_kept() {
 }
 
 #[test]
-fn copies_go_where_there_is_room_at_the_pace_of_the_fastest() {
+fn copies_go_where_there_is_room_also_where_the_fastest_has_none() {
     let mut paths = [path(0, 9, 0, 5), path(1, 9, 9, 50), path(2, 9, 0, 20)];
     let Decision::Copies(set) = choice("redundant", flow(1, 100), &paths) else {
         panic!("no copies");
     };
     assert_eq!(set.iter().collect::<Vec<_>>(), [0, 2]);
+    // It may be dead; what it lacks then the engine sends it before anything new.
     paths[0].in_flight = paths[0].window;
     assert_eq!(
         choice("redundant", flow(1, 100), &paths),
-        Decision::Wait(Until::Room(0))
+        Decision::Copies([2].into_iter().collect())
+    );
+    paths[2].in_flight = paths[2].window;
+    assert_eq!(
+        choice("redundant", flow(1, 100), &paths),
+        Decision::Wait(Until::AnyRoom)
     );
 }
 
@@ -348,6 +354,66 @@ proptest! {
         if let Some(i) = reinject(at(t), &oldest, &paths) {
             prop_assert!(paths[i].usable && paths[i].room() >= bytes);
             prop_assert!(!oldest.on.contains(i) && oldest.on.iter().count() <= 2);
+        }
+    }
+}
+
+#[test]
+fn a_path_above_a_threshold_is_left_out_while_another_is_within() {
+    let usable = |paths: &[PathView]| paths.iter().map(|p| p.usable).collect::<Vec<_>>();
+    let rtt = Thresholds {
+        rtt: Some(Duration::from_millis(100)),
+        loss: None,
+    };
+    let mut gate = ThresholdGate::default();
+    let mut see = |a: u64, b: u64| {
+        let mut paths = [path(0, 10, 0, a), path(1, 10, 0, b)];
+        gate.apply(&rtt, &mut paths, |_| 0.0);
+        usable(&paths)
+    };
+    assert_eq!(see(100, 40), [true, true]);
+    assert_eq!(see(101, 40), [false, true]);
+    assert_eq!(see(81, 40), [false, true], "it is not within by enough");
+    assert_eq!(see(80, 40), [true, true]);
+    assert_eq!(see(300, 101), [true, true], "something has to carry");
+    assert_eq!(see(300, 90), [true, true], "neither is within by enough");
+    assert_eq!(see(300, 80), [false, true]);
+
+    let loss = Thresholds {
+        rtt: None,
+        loss: Some(0.01),
+    };
+    let mut gate = ThresholdGate::default();
+    let mut paths = [path(7, 10, 0, 900), path(8, 10, 0, 1)];
+    paths[0].backup = true;
+    gate.apply(&loss, &mut paths, |id| if id == 8 { 0.02 } else { 0.0 });
+    assert_eq!(usable(&paths), [true, false], "a backup that is within");
+    assert_eq!(
+        MinRtt.decide(at(0), &flow(1, 9), &paths),
+        Decision::Send {
+            path: 0,
+            most: paths[0].burst(),
+        }
+    );
+}
+
+proptest! {
+    /// Thresholds leave something to send on wherever there was something.
+    #[test]
+    fn thresholds_never_leave_nothing(
+        rounds in prop::collection::vec(views(), 1..5), rtt in 0u64..2000, loss in 0.0f64..1.0,
+    ) {
+        let thresholds = Thresholds {
+            rtt: Some(Duration::from_millis(rtt)),
+            loss: Some(loss),
+        };
+        let mut gate = ThresholdGate::default();
+        for mut paths in rounds {
+            let before = paths.clone();
+            gate.apply(&thresholds, &mut paths, |id| f64::from(id % 4) / 4.0);
+            let any = |paths: &[PathView]| paths.iter().any(|p| p.usable);
+            prop_assert_eq!(any(&paths), any(&before));
+            prop_assert!(paths.iter().zip(&before).all(|(p, b)| b.usable || !p.usable));
         }
     }
 }

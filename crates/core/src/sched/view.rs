@@ -75,12 +75,12 @@ pub struct Flow {
 }
 
 /// Whether `p` takes part: usable, and no backup where others are usable.
-pub(super) fn takes_part(p: &PathView, backups: bool) -> bool {
+pub fn takes_part(p: &PathView, backups: bool) -> bool {
     p.usable && p.backup == backups
 }
 
 /// Whether only backups are left.
-pub(super) fn only_backups(paths: &[PathView]) -> bool {
+pub fn only_backups(paths: &[PathView]) -> bool {
     !paths.iter().any(|p| p.usable && !p.backup)
 }
 

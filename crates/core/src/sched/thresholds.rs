@@ -1,0 +1,67 @@
+//! Thresholds of a class: a path whose round-trip time or packet loss is above them carries nothing
+//! of the class while another path is within (3GPP TS 23.501 5.32.8; TS 24.193 6.1.3.2, "threshold
+//! values").
+
+use std::time::Duration;
+
+use super::PathView;
+
+/// Part of a threshold below which a path that was left out carries again. Without a margin, a path
+/// at the threshold would come and go with every packet.
+const RETURN: f64 = 0.8;
+
+/// Thresholds; absent ones are not looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Thresholds {
+    /// Greatest smoothed round-trip time.
+    pub rtt: Option<Duration>,
+    /// Greatest share of packets lost, 0 to 1.
+    pub loss: Option<f64>,
+}
+
+impl Thresholds {
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.rtt.is_none() && self.loss.is_none()
+    }
+
+    /// Whether a path is above a threshold, or above `part` of it.
+    fn exceeded(&self, path: &PathView, loss: f64, part: f64) -> bool {
+        self.rtt.is_some_and(|most| path.srtt > most.mul_f64(part))
+            || self.loss.is_some_and(|most| loss > most * part)
+    }
+}
+
+/// Paths that a class leaves out for its thresholds.
+#[derive(Clone, Debug, Default)]
+pub struct ThresholdGate {
+    /// Those above, by [`PathView::id`].
+    above: Vec<u32>,
+}
+
+impl ThresholdGate {
+    /// Makes paths that are above the thresholds unusable, unless no usable path is within. `loss`
+    /// tells the share of packets that a path, by its id, has lately lost, 0 to 1.
+    pub fn apply(
+        &mut self,
+        thresholds: &Thresholds,
+        paths: &mut [PathView],
+        loss: impl Fn(u32) -> f64,
+    ) {
+        let above = |p: &&PathView| {
+            let part = match self.above.contains(&p.id) {
+                true => RETURN,
+                false => 1.0,
+            };
+            thresholds.exceeded(p, loss(p.id), part)
+        };
+        self.above = paths.iter().filter(above).map(|p| p.id).collect();
+        let within = |p: &PathView| p.usable && !self.above.contains(&p.id);
+        if !paths.iter().any(within) {
+            return;
+        }
+        for p in paths.iter_mut() {
+            p.usable = within(p);
+        }
+    }
+}
