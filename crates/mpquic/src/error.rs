@@ -61,6 +61,14 @@ pub enum Error {
         /// Schedulers that can steer the stream lane.
         others: String,
     },
+    /// A class that cannot be steered so.
+    #[error("class number {number}: {why}")]
+    BadClass {
+        /// Its number.
+        number: u8,
+        /// What is wrong with it.
+        why: String,
+    },
     /// Weights of which none is above zero, or one is no number.
     #[error("weights {weights}: each is 0 or more, and one at least above 0")]
     BadWeights {

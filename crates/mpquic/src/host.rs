@@ -184,7 +184,7 @@ impl Host {
                 accesses: access::names(&accesses),
             });
         }
-        let scheduler = options.steering.make(options.lane)?;
+        let schedulers = options.steering.make(options.lane)?;
         let shared = Shared::default();
         let inner = congestion::inner(&options.congestion_control)?;
         config.transport_config(transport::config(options.lane, inner, &shared));
@@ -194,7 +194,7 @@ impl Host {
             handle,
             quic,
             shared,
-            scheduler,
+            schedulers,
             options: options.clone(),
             accesses,
             initial_access: Some(first),
@@ -298,7 +298,7 @@ impl Host {
         let mut config = l.config.clone();
         config.transport_config(transport::config(l.options.lane, l.inner.clone(), &shared));
         // It was made once before, when listening began.
-        let Ok(scheduler) = l.options.steering.make(l.options.lane) else {
+        let Ok(schedulers) = l.options.steering.make(l.options.lane) else {
             self.quic.ignore(incoming);
             return;
         };
@@ -311,7 +311,7 @@ impl Host {
                     handle,
                     quic,
                     shared,
-                    scheduler,
+                    schedulers,
                     options: l.options.clone(),
                     accesses: l.accesses.clone(),
                     initial_access: None,

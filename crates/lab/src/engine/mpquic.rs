@@ -80,6 +80,7 @@ impl EngineKeys for Mpquic {
             scheduler: name.to_owned(),
             wrr_mode: mode.unwrap_or(WrrMode::WorkConserving),
             reinject: true,
+            ..Steering::default()
         };
         if let (Err(e), Some(given)) = (steering.make(lane), &raw.scheduler) {
             return Err(match e {

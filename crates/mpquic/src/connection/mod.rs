@@ -8,6 +8,7 @@
 
 mod access_set;
 mod ack_blackhole;
+mod class_set;
 mod dead_paths;
 mod expectations;
 mod identifiers;
@@ -27,7 +28,7 @@ mod quic_control;
 mod stream_losses;
 mod transmit;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use braid_api::Expected;
@@ -43,9 +44,10 @@ use crate::access::{self, Access, AccessChange};
 use crate::congestion::{CongestionSet, Shared};
 use crate::host::Options;
 use crate::lane::{self, LaneError};
-use crate::steering::{Lane, Steering};
+use crate::steering::{Lane, Schedulers, Steering};
 use access_set::AccessSet;
 use ack_blackhole::AckBlackhole;
+use class_set::{Class, ClassSet};
 use expectations::PeerExpectations;
 use identifiers::Identifiers;
 pub use info::PathInfo;
@@ -102,6 +104,8 @@ pub struct Connection {
     paths: PathSet,
     congestion: CongestionSet,
     scheduler: PathScheduler,
+    /// Steering in force; none where the caller's own scheduler is.
+    steering: Option<Steering>,
     /// Datagram lane; none where streams of QUIC itself carry the data.
     lane: Option<Box<lane::Lane>>,
     outbox: Outbox,
@@ -140,11 +144,23 @@ pub(crate) struct Parts {
     pub(crate) handle: ConnectionHandle,
     pub(crate) quic: noq_proto::Connection,
     pub(crate) shared: Shared,
-    pub(crate) scheduler: Box<dyn Scheduler>,
+    pub(crate) schedulers: Schedulers,
     pub(crate) options: Options,
     pub(crate) accesses: Vec<Access>,
     pub(crate) initial_access: Option<usize>,
     pub(crate) now: Instant,
+}
+
+/// Makes the classes beside the default.
+fn others(
+    steering: &Steering,
+    schedulers: BTreeMap<u8, Box<dyn Scheduler>>,
+) -> BTreeMap<u8, Class> {
+    let made = schedulers.into_iter().filter_map(|(number, scheduler)| {
+        let own = steering.classes.get(&number)?.clone();
+        Some((number, Class::new(own, scheduler)))
+    });
+    made.collect()
 }
 
 impl Connection {
@@ -155,13 +171,17 @@ impl Connection {
             window.into_iter().for_each(|w| lane.limit(w));
             lane
         };
+        let default = Class::default_of(p.schedulers.default, p.options.steering.reinject);
+        let mut classes = ClassSet::new(default);
+        classes.set_others(others(&p.options.steering, p.schedulers.others));
         let mut connection = Self {
             handle: p.handle,
             quic: p.quic,
             congestion: CongestionSet::new(p.shared, p.accesses.len(), p.options.resume),
             accesses: AccessSet::new(p.accesses, p.initial_access),
             paths: PathSet::default(),
-            scheduler: PathScheduler::new(p.scheduler, p.options.steering.reinject),
+            scheduler: PathScheduler::new(classes),
+            steering: Some(p.options.steering.clone()),
             lane: (p.options.lane == Lane::Datagram).then(lane),
             outbox: Outbox::new(p.options.acks),
             control: QuicControl::default(),
@@ -212,7 +232,7 @@ impl Connection {
         access::set_weights(&mut self.accesses, weights)
     }
 
-    /// Changes the scheduler; it counts from the next packet on.
+    /// Changes the schedulers of all classes; they count from the next packet on.
     ///
     /// # Errors
     /// As [`Steering::make`].
@@ -221,14 +241,22 @@ impl Connection {
             Some(_) => Lane::Datagram,
             None => Lane::Stream,
         };
-        self.scheduler.set(steering.make(lane)?);
-        self.scheduler.set_reinjects(steering.reinject);
+        let made = steering.make(lane)?;
+        // The accounts of schedulers go on where nothing changes for them.
+        if self.steering.as_ref() == Some(steering) {
+            return Ok(());
+        }
+        self.steering = Some(steering.clone());
+        let classes = self.scheduler.classes();
+        *classes.default_mut() = Class::default_of(made.default, steering.reinject);
+        classes.set_others(others(steering, made.others));
         Ok(())
     }
 
-    /// Replaces the scheduler, from the next packet on.
+    /// Replaces the scheduler of the default class, from the next packet on.
     pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
-        self.scheduler.set(scheduler);
+        self.steering = None;
+        self.scheduler.classes().default_mut().scheduler = scheduler;
     }
 
     /// Changes how an access is used.

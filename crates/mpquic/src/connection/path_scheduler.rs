@@ -1,14 +1,17 @@
-//! Packet scheduler of a connection, and the paths as it is shown them.
+//! Packet schedulers of a connection, one for each class, and the paths as they are shown them.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use braid_core::Time;
-use braid_core::sched::{Decision, Flow, MOST_BURST, MOST_PATHS, PathView, Paths, Scheduler};
+use braid_core::class::DEFAULT_NUMBER;
+use braid_core::sched::{Decision, Flow, LossShare, MOST_BURST, MOST_PATHS, PathView, Paths};
 use noq_proto::{Connection as Quic, PathStatus, Transmit};
 
 use super::access_set::AccessSet;
+use super::class_set::{ClassSet, Order, Place};
 use super::path_set::{Path, PathSet};
 use crate::congestion::{CongestionSet, Slot};
 use crate::lane::Lane;
@@ -17,14 +20,22 @@ use crate::pacer::LONGEST_BURST;
 /// Maximum packets of a burst.
 pub(super) const BURST: NonZeroUsize = NonZeroUsize::new(MOST_BURST as usize).expect("not zero");
 
-/// Scheduler, and its view of the paths.
+/// Interval at which the loss of paths is looked at.
+const LOSS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Schedulers, and their view of the paths.
 pub(super) struct PathScheduler {
-    scheduler: Box<dyn Scheduler>,
-    /// Whether what blocks the receiver is reinjected
-    /// ([`Steering::reinject`](crate::Steering::reinject)).
-    reinjects: bool,
+    classes: ClassSet,
+    /// Class that was written last.
+    writing: u8,
     /// Views of the first paths, in their order; kept for their room.
     views: Vec<PathView>,
+    /// Their accesses.
+    places: Vec<Place>,
+    /// Loss of paths by their numbers, where a class has a threshold for it, and when it was looked
+    /// at last.
+    losses: BTreeMap<u32, LossShare>,
+    losses_at: Option<Instant>,
     /// Whether data waited when the scheduler was asked last.
     has_data: bool,
     /// When a path that has to wait may send.
@@ -32,30 +43,33 @@ pub(super) struct PathScheduler {
 }
 
 impl PathScheduler {
-    pub(super) fn new(scheduler: Box<dyn Scheduler>, reinjects: bool) -> Self {
+    pub(super) fn new(classes: ClassSet) -> Self {
         Self {
-            scheduler,
-            reinjects,
+            classes,
+            writing: DEFAULT_NUMBER,
             views: Vec::new(),
+            places: Vec::new(),
+            losses: BTreeMap::new(),
+            losses_at: None,
             has_data: false,
             paced_until: None,
         }
     }
 
-    /// Replaces the scheduler, from the next packet on.
-    pub(super) fn set(&mut self, scheduler: Box<dyn Scheduler>) {
-        self.scheduler = scheduler;
+    /// Returns the classes, to be steered otherwise from the next packet on.
+    pub(super) fn classes(&mut self) -> &mut ClassSet {
+        &mut self.classes
     }
 
-    /// Sets whether what blocks the receiver is reinjected.
-    pub(super) fn set_reinjects(&mut self, reinjects: bool) {
-        self.reinjects = reinjects;
-    }
-
-    /// Returns whether something may be reinjected: not while data waits that a scheduler holds
-    /// back, as strict shares do.
+    /// Returns whether something of some class may be reinjected: not while data waits that a
+    /// scheduler holds back, as strict shares do.
     pub(super) fn may_reinject(&self) -> bool {
-        self.reinjects && !self.has_data
+        !self.has_data && self.classes.any_reinjects()
+    }
+
+    /// Returns whether what blocks the receiver is reinjected in a class.
+    pub(super) fn reinjects(&mut self, class: u8) -> bool {
+        self.classes.reinjects(class)
     }
 
     /// Returns the paths as they were at the latest [`PathScheduler::update_views`].
@@ -95,6 +109,7 @@ impl PathScheduler {
         let mut slots = congestion.lock();
         self.paced_until = None;
         self.views.clear();
+        self.places.clear();
         for p in paths.iter().take(MOST_PATHS) {
             let slot = &mut slots[p.slot];
             slot.ease(now);
@@ -102,10 +117,11 @@ impl PathScheduler {
             if lane.is_some_and(Lane::has_packets_alone) {
                 view.window = slot.short_window();
             }
+            let mut beside = 1.0;
             if let Some(access) = p.access.map(|i| &accesses[i]) {
-                let beside = paths.iter().filter(|o| o.access == p.access);
-                let beside = beside.filter(|o| o.established).count().max(1);
-                view.weight = access.weight / beside as f64;
+                let others = paths.iter().filter(|o| o.access == p.access);
+                beside = others.filter(|o| o.established).count().max(1) as f64;
+                view.weight = access.weight / beside;
                 view.priority = access.priority;
                 view.backup = access.backup;
                 view.usable &= access.usable();
@@ -126,6 +142,7 @@ impl PathScheduler {
             }
             slot.idle &= view.has_room();
             self.views.push(view);
+            self.places.push((p.access, beside));
         }
         // Where nothing comes back on any path, all of them are tried.
         if lane.is_some() && !self.views.iter().any(|v| v.usable) {
@@ -135,22 +152,74 @@ impl PathScheduler {
         }
     }
 
-    /// Returns where data leaves next.
-    pub(super) fn decide(&mut self, time: Time, flow: &Flow) -> Decision {
-        self.scheduler.decide(time, flow, &self.views)
+    /// Looks at what paths lose, where a class has a threshold for that and it is time.
+    pub(super) fn look_at_losses(
+        &mut self,
+        paths: &PathSet,
+        quic: &mut Quic,
+        time: Time,
+        now: Instant,
+    ) {
+        if !self.classes.wants_loss() || self.losses_at.is_some_and(|t| now < t + LOSS_INTERVAL) {
+            return;
+        }
+        self.losses_at = Some(now);
+        self.losses
+            .retain(|n, _| paths.iter().any(|p| p.number == *n));
+        for p in paths.iter() {
+            let Some(stats) = quic.path_stats(p.id) else {
+                continue;
+            };
+            let (sent, lost) = (stats.sent_packets, stats.lost_packets);
+            let loss = self.losses.entry(p.number);
+            let loss = loss.or_insert_with(|| LossShare::new(sent, lost, time));
+            loss.update(sent, lost, time);
+        }
     }
 
-    /// Returns where retransmissions leave next; `is_late` says of which paths, by their numbers,
-    /// nothing is to be relied on.
+    /// Returns the classes that wait, the one whose turn it is in front.
+    pub(super) fn order(&mut self, waits: impl Fn(u8) -> bool) -> Order {
+        self.classes.turns().order(waits)
+    }
+
+    /// Shows a class the paths as they were at the latest [`PathScheduler::update_views`].
+    pub(super) fn show(&mut self, class: u8, accesses: &AccessSet) {
+        let losses = &self.losses;
+        let loss = |number| losses.get(&number).map_or(0.0, LossShare::share);
+        self.classes
+            .show(class, &self.views, &self.places, accesses, loss);
+    }
+
+    /// Returns the paths as a class was shown them last.
+    pub(super) fn shown(&mut self, class: u8) -> &[PathView] {
+        self.classes.shown(class, &self.views).1
+    }
+
+    /// Notes that data of a class was written, which has so many streams and flows.
+    pub(super) fn written(&mut self, class: u8, bytes: usize, active: usize) {
+        self.writing = class;
+        self.classes.turns().sent(class, bytes, active);
+    }
+
+    /// Returns where data of a class leaves next.
+    pub(super) fn decide(&mut self, class: u8, time: Time, flow: &Flow) -> Decision {
+        let (scheduler, views) = self.classes.shown(class, &self.views);
+        scheduler.decide(time, flow, views)
+    }
+
+    /// Returns where retransmissions of a class leave next; `is_late` says of which paths, by their
+    /// numbers, nothing is to be relied on.
     pub(super) fn decide_retransmit(
         &mut self,
+        class: u8,
         time: Time,
         flow: &Flow,
         is_late: impl Fn(u32) -> bool,
     ) -> Decision {
-        let late = |i: &usize| is_late(self.views[*i].id);
-        let late: Paths = (0..self.views.len()).filter(late).collect();
-        self.scheduler.decide_lost(time, flow, &self.views, late)
+        let (scheduler, views) = self.classes.shown(class, &self.views);
+        let late = |i: &usize| is_late(views[*i].id);
+        let late: Paths = (0..views.len()).filter(late).collect();
+        scheduler.decide_lost(time, flow, views, late)
     }
 
     /// Counts a burst that left on a path. Shares are of all that a link carries, while there
@@ -164,9 +233,12 @@ impl PathScheduler {
             SocketAddr::V6(_) => 48,
         };
         let bytes = (transmit.size + packets * headers) as u64;
-        let view = self.views.iter().position(|v| v.id == number);
-        if let Some(i) = view.filter(|_| self.has_data) {
-            self.scheduler.sent(&self.views, i, bytes);
+        if !self.has_data {
+            return;
+        }
+        let (scheduler, views) = self.classes.shown(self.writing, &self.views);
+        if let Some(i) = views.iter().position(|v| v.id == number) {
+            scheduler.sent(views, i, bytes);
         }
     }
 

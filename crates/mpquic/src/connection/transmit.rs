@@ -4,8 +4,9 @@ use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use braid_core::Time;
+use braid_core::class::DEFAULT_NUMBER;
 use braid_core::sched::xlink::{Oldest, reinject};
-use braid_core::sched::{Decision, Flow};
+use braid_core::sched::{Decision, Flow, PathView, only_backups, takes_part};
 use noq_proto::Transmit;
 
 use super::Connection;
@@ -77,6 +78,9 @@ impl Connection {
     }
 
     fn update_views(&mut self, now: Instant) {
+        let time = self.time(now);
+        self.scheduler
+            .look_at_losses(&self.paths, &mut self.quic, time, now);
         self.scheduler.update_views(
             &self.paths,
             &self.accesses,
@@ -121,7 +125,8 @@ impl Connection {
             waiting: u64::from(transport::PAYLOAD),
             send_window: u64::MAX,
         };
-        let decision = self.scheduler.decide(self.time(now), &flow);
+        let time = self.time(now);
+        let decision = self.scheduler.decide(DEFAULT_NUMBER, time, &flow);
         let Decision::Send { path, most } = decision else {
             self.scheduler.mark_idle(&self.paths, &self.congestion);
             // Acknowledgements and probes leave all the same.
@@ -251,13 +256,57 @@ impl Connection {
         }
     }
 
+    /// Writes data of the class whose turn it is, or of the next one whose scheduler sends; false
+    /// if none does.
     fn write_data(&mut self, room: usize, now: Instant) -> bool {
+        let Some(lane) = &mut self.lane else {
+            return false;
+        };
+        lane.expire_copies(now);
+        let views = self.scheduler.views();
+        let free: Vec<u32> = match lane.has_copies() {
+            true => views
+                .iter()
+                .filter(|v| v.has_room())
+                .map(|v| v.id)
+                .collect(),
+            false => Vec::new(),
+        };
+        let lane = &*lane;
+        let waits = |class| {
+            lane.waiting_in(class) > 0 || free.iter().any(|path| lane.has_copy(class, *path))
+        };
+        let (order, count) = self.scheduler.order(waits);
+        self.scheduler.set_has_data(count > 0);
+        let mut classes = order[..count].iter();
+        classes.any(|class| self.write_class(*class, room, now))
+    }
+
+    /// Writes data of one class, which has some; false if its scheduler sends none now.
+    fn write_class(&mut self, class: u8, room: usize, now: Instant) -> bool {
         let time = self.time(now);
         let Some(lane) = &mut self.lane else {
             return false;
         };
-        let (waiting, send_window) = lane.flow();
-        self.scheduler.set_has_data(waiting > 0);
+        self.scheduler.show(class, &self.accesses);
+        let active = lane.active(class);
+        if lane.has_copies() {
+            // What has left elsewhere comes before what is new.
+            lane.leave(self.control.room());
+            let free = self.scheduler.shown(class).iter();
+            let free: Vec<u32> = free
+                .filter(|v| v.usable && v.has_room())
+                .map(|v| v.id)
+                .collect();
+            for path in free {
+                if let Some(copy) = lane.write_pending_copy(class, path, room, now) {
+                    self.scheduler.written(class, copy.len(), active);
+                    self.outbox.extend([(path, copy)]);
+                    return true;
+                }
+            }
+        }
+        let (waiting, send_window) = lane.flow(class);
         if waiting == 0 {
             return false;
         }
@@ -265,10 +314,11 @@ impl Connection {
             waiting,
             send_window,
         };
-        let lost = lane.retransmit_bytes();
+        let lost = lane.retransmit_bytes(class);
         let retransmit = (lost > 0).then(|| {
             let late = |number| lane.paths().is_late(number, now);
-            self.scheduler.decide_retransmit(time, &flow(lost), late)
+            self.scheduler
+                .decide_retransmit(class, time, &flow(lost), late)
         });
         let (selection, decision) = match retransmit {
             Some(decision) if !matches!(decision, Decision::Wait(_)) || waiting == lost => {
@@ -276,11 +326,12 @@ impl Connection {
             }
             _ => {
                 let new = flow(waiting - lost);
-                (Selection::New, self.scheduler.decide(time, &new))
+                (Selection::New, self.scheduler.decide(class, time, &new))
             }
         };
         lane.leave(self.control.room());
-        let views = self.scheduler.views();
+        let mut written = 0;
+        let views = self.scheduler.shown(class);
         match decision {
             Decision::Send { path, most } => {
                 let view = &views[path];
@@ -288,23 +339,29 @@ impl Connection {
                 let fastest = usable.map(|v| v.srtt).min().unwrap_or(view.srtt);
                 lane.set_behind(view.srtt.saturating_sub(fastest) / 2);
                 for _ in 0..burst(view, most) {
-                    let next = lane.write_next(&[view.id], room, selection, now);
+                    let next = lane.write_next((&[view.id], &[]), room, (class, selection), now);
                     // It takes all of that along.
                     lane.leave(0);
                     if next.is_empty() {
                         break;
                     }
+                    written += next.iter().map(|(_, data)| data.len()).sum::<usize>();
                     self.outbox.extend(next);
                 }
             }
             Decision::Copies(set) => {
                 lane.set_behind(Duration::ZERO);
                 let ids: Vec<u32> = set.iter().map(|i| views[i].id).collect();
-                self.outbox
-                    .extend(lane.write_next(&ids, room, selection, now));
+                let backups = only_backups(views);
+                let full = |v: &&PathView| takes_part(v, backups) && !ids.contains(&v.id);
+                let later: Vec<u32> = views.iter().filter(full).map(|v| v.id).collect();
+                let copies = lane.write_next((&ids, &later), room, (class, selection), now);
+                written += copies.iter().map(|(_, data)| data.len()).sum::<usize>();
+                self.outbox.extend(copies);
             }
             Decision::Wait(_) => {}
         }
+        self.scheduler.written(class, written, active);
         !self.outbox.is_empty()
     }
 
@@ -316,7 +373,12 @@ impl Connection {
         let Some((number, sent, pieces)) = lane.oldest() else {
             return false;
         };
-        let views = self.scheduler.views();
+        let class = lane.class_of(&pieces[0]);
+        if !self.scheduler.reinjects(class) {
+            return false;
+        }
+        self.scheduler.show(class, &self.accesses);
+        let views = self.scheduler.shown(class);
         let mut on = self.outbox.reinjected_on(pieces[0]);
         if let Some(i) = views.iter().position(|v| v.id == number) {
             on.insert(i);

@@ -235,7 +235,10 @@ impl Target {
                 self.written += n + 1000;
             }
             Op::Send(path) => {
-                self.written += 1000 * lane.write_next(&[path], 1200, Selection::All, now).len();
+                self.written += 1000
+                    * lane
+                        .write_next((&[path], &[]), 1200, (0, Selection::All), now)
+                        .len();
             }
             Op::Acknowledge => {
                 lane.write_ack(1200, now);

@@ -11,15 +11,24 @@ use super::outgoing_messages::{COMMON, QUEUES};
 const MAX_NUMBERED: usize = QUEUES as usize + 1;
 const REMEMBERED: Duration = Duration::from_secs(2);
 
-/// Numbers of the messages of each queue.
+/// Numbers of messages, and of those of each queue.
 #[derive(Debug, Default)]
 pub(super) struct Numbering {
+    /// Number of the next message.
+    message: u64,
     /// Flow of each key, with the next number and when the last one was given.
     flows: HashMap<u64, (u64, u64, Instant)>,
     last: u64,
 }
 
 impl Numbering {
+    /// Returns the number of the next message.
+    pub(super) fn message(&mut self) -> u64 {
+        let number = self.message;
+        self.message += 1;
+        number
+    }
+
     /// Returns the place of the next message of a queue.
     pub(super) fn next(&mut self, key: u64, now: Instant) -> Place {
         let is_live = |at: Instant| key == COMMON || now.duration_since(at) < REMEMBERED;

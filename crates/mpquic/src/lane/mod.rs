@@ -7,6 +7,7 @@
 
 mod acknowledge;
 mod assembly;
+mod class_queue;
 mod closed_channels;
 mod codel;
 mod control_updates;
@@ -21,10 +22,12 @@ mod message_order;
 mod mtu_discovery;
 mod outgoing_messages;
 mod pending_acks;
+mod pending_copies;
 mod piece;
 mod receiver;
 mod recovery;
 mod recovery_set;
+mod retransmissions;
 mod sender;
 mod stream;
 mod stream_set;
@@ -36,6 +39,7 @@ mod wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use braid_core::class::DEFAULT_NUMBER;
 use bytes::{Bytes, BytesMut};
 use noq_proto::{PathId, VarInt};
 
@@ -48,6 +52,7 @@ use expectations::Expectations;
 use flow_control::WINDOW;
 use incoming_messages::MAX_MESSAGE;
 pub use outgoing_messages::Packet;
+use pending_copies::PendingCopies;
 pub(crate) use piece::Piece;
 pub(crate) use receiver::Arrived;
 pub use receiver::End;
@@ -83,6 +88,7 @@ pub struct Lane {
     receiver: LaneReceiver,
     recovery: RecoverySet,
     acks: Acknowledger,
+    copies: PendingCopies,
     expectations: Expectations,
     /// Paths of QUIC that the peer has lost, since it was asked for.
     closed_paths: BTreeSet<PathId>,
@@ -100,6 +106,7 @@ impl Lane {
             receiver: LaneReceiver::default(),
             recovery: RecoverySet::default(),
             acks: Acknowledger::default(),
+            copies: PendingCopies::default(),
             expectations: Expectations::default(),
             closed_paths: BTreeSet::new(),
             spare: 0,
@@ -256,14 +263,38 @@ impl Lane {
         Ok(())
     }
 
-    /// Bytes that wait, and the send window: what the scheduler is shown.
-    pub(crate) fn flow(&self) -> (u64, u64) {
-        (self.sender.waiting(), self.sender.window())
+    /// Puts what this end sends on a channel into a class; the default is 0, and a number of
+    /// [`MAX_CLASSES`](braid_core::class::MAX_CLASSES) or more is taken for it.
+    pub fn set_class(&mut self, channel: u64, class: u8) {
+        self.sender.set_class(channel, class, WINDOW);
     }
 
-    /// Returns the bytes of those that are retransmissions.
-    pub(crate) fn retransmit_bytes(&self) -> u64 {
-        self.sender.retransmit_bytes()
+    /// Bytes of a class that wait, and its send window: what its scheduler is shown.
+    pub(crate) fn flow(&self, class: u8) -> (u64, u64) {
+        (self.sender.waiting_in(class), self.sender.window(class))
+    }
+
+    /// Returns the bytes of a class that wait.
+    pub(crate) fn waiting_in(&self, class: u8) -> u64 {
+        self.sender.waiting_in(class)
+    }
+
+    /// Returns how many streams and flows of a class have something to send.
+    pub(crate) fn active(&self, class: u8) -> usize {
+        self.sender.active(class)
+    }
+
+    /// Returns the bytes of a class that are retransmissions.
+    pub(crate) fn retransmit_bytes(&self, class: u8) -> u64 {
+        self.sender.retransmit_bytes(class)
+    }
+
+    /// Returns the class of a piece of stream data.
+    pub(crate) fn class_of(&self, piece: &Piece) -> u8 {
+        match piece {
+            Piece::Stream { channel, .. } => self.sender.class_of(*channel),
+            Piece::Update(_) => DEFAULT_NUMBER,
+        }
     }
 
     /// Whether an acknowledgement is due.
@@ -318,25 +349,30 @@ impl Lane {
     }
 
     /// The next datagram of at most `room` bytes, once for each of `paths`; none if nothing
-    /// of `selection` waits.
+    /// of `selection` in this class waits. It is to leave on the paths `later`, too, as soon as
+    /// they have room ([`Lane::write_pending_copy`]).
     pub(crate) fn write_next(
         &mut self,
-        paths: &[u32],
+        (paths, later): (&[u32], &[u32]),
         room: usize,
-        selection: Selection,
+        (class, selection): (u8, Selection),
         now: Instant,
     ) -> Vec<(u32, Bytes)> {
         let probes = self.sender.waiting() >= PROBE_BACKLOG;
         let probes = probes.then_some(now);
         let fits = |p: &u32| self.recovery.room(*p, room, self.spare, probes);
         let room = paths.iter().map(fits).min();
-        let (frames, pieces) = self.sender.fill(room.unwrap_or(0), selection, now);
+        let (frames, pieces) = self.sender.fill(room.unwrap_or(0), class, selection, now);
         if frames.is_empty() {
             return Vec::new();
         }
         let Some((last, others)) = paths.split_last() else {
             return Vec::new();
         };
+        if !later.is_empty() {
+            let copy = (frames.clone(), pieces.clone());
+            self.copies.push(class, copy, later, now);
+        }
         let mut datagrams = Vec::with_capacity(paths.len());
         for path in others {
             let copy = self.datagram(*path, &frames, pieces.clone(), now);
@@ -344,6 +380,40 @@ impl Lane {
         }
         datagrams.push((*last, self.datagram(*last, &frames, pieces, now)));
         datagrams
+    }
+
+    /// Gives up copies that have waited for too long.
+    pub(crate) fn expire_copies(&mut self, now: Instant) {
+        self.copies.expire(now);
+    }
+
+    /// Whether copies wait for room on a path.
+    pub(crate) fn has_copies(&self) -> bool {
+        !self.copies.is_empty()
+    }
+
+    /// Whether a copy of a class waits for room on a path.
+    pub(crate) fn has_copy(&self, class: u8, path: u32) -> bool {
+        self.copies.has(class, path)
+    }
+
+    /// The oldest copy of a class that waits for room on a path, if the peer may lack some of it.
+    pub(crate) fn write_pending_copy(
+        &mut self,
+        class: u8,
+        path: u32,
+        room: usize,
+        now: Instant,
+    ) -> Option<Bytes> {
+        let room = self.recovery.room(path, room, self.spare, None);
+        loop {
+            let (frames, pieces) = self.copies.take(class, path, room)?;
+            // Of messages nobody knows.
+            let has_messages = frames.len() > pieces.len();
+            if has_messages || pieces.iter().any(|p| self.sender.needs(p)) {
+                return Some(self.datagram(path, &frames, pieces, now));
+            }
+        }
     }
 
     /// Returns path, send time and pieces of a datagram to reinject: of the oldest under way on
@@ -421,6 +491,7 @@ impl Lane {
 
     /// Forgets a path that has ended: what is under way on it is retransmitted elsewhere.
     pub(crate) fn forget(&mut self, path: u32) {
+        self.copies.forget(path);
         self.sender.on_lost(self.recovery.remove(path));
     }
 
@@ -541,6 +612,7 @@ impl Lane {
     pub(crate) fn cost(&self) -> usize {
         let paths = 64 * (self.expectations.len() + self.closed_paths.len());
         let (sender, receiver) = (self.sender.cost(), self.receiver.cost());
-        sender + receiver + self.recovery.cost() + self.acks.cost() + paths
+        let copies = self.copies.cost();
+        sender + receiver + self.recovery.cost() + self.acks.cost() + copies + paths
     }
 }

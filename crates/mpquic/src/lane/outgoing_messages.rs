@@ -23,9 +23,14 @@ const MAX_PACKET_BYTES: usize = 4 << 20;
 const QUANTUM: i64 = 1514;
 /// Queues of packets: flows of the same remainder share one, so that hosts cannot make ever more.
 pub(super) const QUEUES: u32 = 4096;
+/// Bits of a queue's key below the number of its class.
+const CLASS_SHIFT: u32 = 32;
+
 /// Packet of a flow, sent as a message.
 #[derive(Clone, Debug)]
 pub struct Packet {
+    /// Number of its class, below [`MAX_CLASSES`](braid_core::class::MAX_CLASSES); a greater one is the default.
+    pub class: u8,
     /// Flow that it belongs to: those of one number share a queue.
     pub flow: u32,
     /// Whether it is to be given in the order of its flow.
@@ -77,9 +82,6 @@ pub(super) struct OutgoingMessages {
     leaving: Option<Leaving>,
     /// Bytes of the waiting messages that have not left.
     bytes: usize,
-    /// Number of the next.
-    next: u64,
-    numbering: Numbering,
     /// Time until which the packets that wait do not leave on the path that had room last.
     held: Option<Instant>,
 }
@@ -111,7 +113,8 @@ impl OutgoingMessages {
             data: packet.data,
             mark: Some(packet.mark),
         };
-        self.queue(u64::from(packet.flow % QUEUES), message);
+        let class = u64::from(packet.class) << CLASS_SHIFT;
+        self.queue(class | u64::from(packet.flow % QUEUES), message);
         while self.bytes > MAX_PACKET_BYTES && self.drop_of_longest() {}
         true
     }
@@ -187,10 +190,16 @@ impl OutgoingMessages {
 
     /// The next part of the message whose turn it is, on a path that takes `behind` longer than the
     /// fastest: there a flow that sends little has its packets wait, in case that one has room.
-    pub(super) fn part(&mut self, room: usize, now: Instant, behind: Duration) -> Option<Frame> {
+    pub(super) fn part(
+        &mut self,
+        room: usize,
+        now: Instant,
+        behind: Duration,
+        numbering: &mut Numbering,
+    ) -> Option<Frame> {
         if self.leaving.is_none() {
             self.held = None;
-            self.leaving = self.dequeue(now, behind);
+            self.leaving = self.dequeue(now, behind, numbering);
         }
         let m = self.leaving.as_mut()?;
         let (total, offset) = (m.data.len() as u32, m.sent as u32);
@@ -216,7 +225,12 @@ impl OutgoingMessages {
     }
 
     /// Takes the next message out of its queue: flows take turns of [`QUANTUM`] bytes.
-    fn dequeue(&mut self, now: Instant, behind: Duration) -> Option<Leaving> {
+    fn dequeue(
+        &mut self,
+        now: Instant,
+        behind: Duration,
+        numbering: &mut Numbering,
+    ) -> Option<Leaving> {
         loop {
             let new = self.new.front().copied();
             let has_sent = |key: &u64| self.flows.get(key).is_none_or(|f| f.deficit <= 0);
@@ -250,11 +264,9 @@ impl OutgoingMessages {
                 continue;
             };
             flow.deficit -= message.data.len() as i64;
-            let place = message.ordered.then(|| self.numbering.next(key, now));
-            let number = self.next;
-            self.next += 1;
+            let place = message.ordered.then(|| numbering.next(key, now));
             return Some(Leaving {
-                number,
+                number: numbering.message(),
                 place,
                 data: message.data,
                 sent: 0,
@@ -268,7 +280,7 @@ impl OutgoingMessages {
         let waiting = |f: &Flow| f.waiting.capacity() * size_of::<Waiting>() + size_of::<Flow>();
         let flows: usize = self.flows.values().map(waiting).sum();
         let turns = (self.new.len() + self.old.len()) * 8;
-        flows + turns + self.bytes + self.numbering.cost()
+        flows + turns + self.bytes
     }
 }
 
@@ -310,6 +322,7 @@ mod tests {
 
     fn packet(flow: u32, len: usize) -> Packet {
         Packet {
+            class: 0,
             flow,
             ordered: true,
             data: vec![flow as u8; len].into(),
@@ -319,7 +332,7 @@ mod tests {
 
     /// Whole messages that leave next.
     fn leave(m: &mut OutgoingMessages, now: Instant) -> Option<(Option<Place>, Bytes)> {
-        match m.part(70_000, now, Duration::ZERO)? {
+        match m.part(70_000, now, Duration::ZERO, &mut Numbering::default())? {
             Frame::Message { place, data, .. } => Some((place, data)),
             other => panic!("{other:?}"),
         }
@@ -391,7 +404,8 @@ mod tests {
         }
         m.push_packet(packet(2, 100), now);
         let on_slow = |m: &mut OutgoingMessages, ms| {
-            let frame = m.part(2000, now + MS * ms, MS * 20);
+            let numbering = &mut Numbering::default();
+            let frame = m.part(2000, now + MS * ms, MS * 20, numbering);
             frame.map(|f| match f {
                 Frame::Message { data, .. } => data[0],
                 other => panic!("{other:?}"),

@@ -1,21 +1,23 @@
 //! Outgoing data of the datagram lane: streams, until acknowledged, and messages, until they
 //! have left.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use braid_core::class::{DEFAULT_NUMBER, MAX_CLASSES};
 use bytes::Bytes;
 
+use super::class_queue::ClassQueue;
 use super::closed_channels::ClosedChannels;
 use super::control_updates::{ControlUpdates, Update};
 use super::error::Violation;
 use super::flow_control::{ALL_WINDOW, WINDOW};
-use super::outgoing_messages::{OutgoingMessages, Packet};
+use super::message_numbering::Numbering;
+use super::outgoing_messages::Packet;
 use super::piece::{MIN_PIECE, Piece};
 use super::stream::Stream;
 use super::stream_set::StreamSet;
-use super::turns::Turns;
 use super::wire::{Frame, Frames, stream_header};
 
 /// Bytes of one stream that may wait for acknowledgement.
@@ -40,8 +42,10 @@ pub(crate) enum Selection {
 #[derive(Debug)]
 pub(super) struct LaneSender {
     streams: StreamSet,
-    /// The one of which was sent last.
-    turn: u64,
+    /// Queues by the number of the class; those from `used` on have had nothing.
+    classes: [ClassQueue; MAX_CLASSES],
+    used: usize,
+    numbering: Numbering,
     /// Channels of which the peer has everything.
     closed: ClosedChannels,
     /// Bytes of all streams: sent once, acknowledged without a gap, and taken by the peer.
@@ -50,34 +54,34 @@ pub(super) struct LaneSender {
     max_data: u64,
     /// Maximum bytes under way of each stream.
     pub(super) span: u64,
-    messages: OutgoingMessages,
-    turns: Turns,
     /// How much longer the path takes that is to carry what is next than the fastest.
     pub(super) behind: Duration,
-    /// Pieces to retransmit, in order.
-    retransmit: BTreeSet<Piece>,
-    /// Bytes of them.
-    retransmit_bytes: u64,
     pub(super) updates: ControlUpdates,
     /// Streams that the peer has stopped, and its error codes, since it was asked for.
     stops: BTreeMap<u64, u64>,
+}
+
+/// Returns the number of a class: the default where there is none of that number.
+fn known(class: u8) -> u8 {
+    match usize::from(class) < MAX_CLASSES {
+        true => class,
+        false => DEFAULT_NUMBER,
+    }
 }
 
 impl Default for LaneSender {
     fn default() -> Self {
         Self {
             streams: StreamSet::default(),
-            turn: 0,
+            classes: Default::default(),
+            used: 1,
+            numbering: Numbering::default(),
             closed: ClosedChannels::default(),
             sent: 0,
             acked: 0,
             max_data: ALL_WINDOW,
             span: u64::MAX,
-            messages: OutgoingMessages::default(),
-            turns: Turns::default(),
             behind: Duration::ZERO,
-            retransmit: BTreeSet::new(),
-            retransmit_bytes: 0,
             updates: ControlUpdates::default(),
             stops: BTreeMap::new(),
         }
@@ -118,6 +122,41 @@ impl LaneSender {
         }
     }
 
+    /// Puts the stream of a channel, which begins with this if it is new, into a class; in the
+    /// default one where there is none of that number.
+    pub(super) fn set_class(&mut self, channel: u64, class: u8, window: u64) {
+        if !self.begin(channel, window) {
+            return;
+        }
+        let before = self.class_of(channel);
+        let class = self.used(class);
+        self.streams.set_class(channel, class);
+        let lost = self.queue_mut(before).retransmissions.take(channel);
+        lost.into_iter().for_each(|p| self.queue_retransmission(p));
+    }
+
+    /// Returns the class of the stream of a channel.
+    pub(super) fn class_of(&self, channel: u64) -> u8 {
+        self.streams
+            .get(channel)
+            .map_or(DEFAULT_NUMBER, |s| s.class)
+    }
+
+    /// Notes that a class is used; returns its number.
+    fn used(&mut self, class: u8) -> u8 {
+        let class = known(class);
+        self.used = self.used.max(usize::from(class) + 1);
+        class
+    }
+
+    fn queue(&self, class: u8) -> &ClassQueue {
+        &self.classes[usize::from(known(class))]
+    }
+
+    fn queue_mut(&mut self, class: u8) -> &mut ClassQueue {
+        &mut self.classes[usize::from(known(class))]
+    }
+
     /// Whether everything of the stream, its end or reset included, is acknowledged.
     pub(super) fn is_done(&self, channel: u64) -> bool {
         self.closed.contains(channel)
@@ -125,22 +164,27 @@ impl LaneSender {
 
     /// Takes a message; false if there is no room for it now.
     pub(super) fn message(&mut self, data: Bytes, ordered: bool, now: Instant) -> bool {
-        self.messages.push(data, ordered, now)
+        let queue = self.queue_mut(DEFAULT_NUMBER);
+        queue.messages.push(data, ordered, now)
     }
 
     /// Notes that time has passed.
     pub(super) fn pass(&mut self, now: Instant) {
-        self.messages.pass(now);
+        let used = &mut self.classes[..self.used];
+        used.iter_mut().for_each(|c| c.messages.pass(now));
     }
 
     /// Time at which a packet may leave that was kept for a faster path.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.messages.due()
+        let used = self.classes[..self.used].iter();
+        used.filter_map(|c| c.messages.due()).min()
     }
 
     /// Takes a packet; false if it is empty.
-    pub(super) fn packet(&mut self, packet: Packet, now: Instant) -> bool {
-        self.messages.push_packet(packet, now)
+    pub(super) fn packet(&mut self, mut packet: Packet, now: Instant) -> bool {
+        packet.class = self.used(packet.class);
+        let queue = self.queue_mut(packet.class);
+        queue.messages.push_packet(packet, now)
     }
 
     /// The peer takes this much.
@@ -156,39 +200,64 @@ impl LaneSender {
 
     /// Bytes that wait and may be sent.
     pub(super) fn waiting(&self) -> u64 {
-        let small = (self.streams.fins() + self.updates.waiting()) as u64;
-        self.streams.fresh().min(self.max_data - self.sent)
-            + self.retransmit_bytes
-            + small
-            + self.messages.bytes() as u64
+        let mut fresh = 0;
+        let mut waiting = self.updates.waiting() as u64;
+        for (class, queue) in (0..).zip(&self.classes[..self.used]) {
+            let ready = self.streams.ready(class);
+            fresh += ready.fresh();
+            waiting += queue.bytes() + ready.fins() as u64;
+        }
+        fresh.min(self.max_data - self.sent) + waiting
+    }
+
+    /// Bytes of a class that wait and may be sent. Control updates leave with any class, and count as
+    /// the default.
+    pub(super) fn waiting_in(&self, class: u8) -> u64 {
+        let (queue, ready) = (self.queue(class), self.streams.ready(known(class)));
+        let updates = match class {
+            DEFAULT_NUMBER => self.updates.waiting(),
+            _ => 0,
+        };
+        let fresh = ready.fresh().min(self.max_data - self.sent);
+        fresh + queue.bytes() + (ready.fins() + updates) as u64
     }
 
     /// Whether nothing waits but messages.
     pub(super) fn has_messages_alone(&self) -> bool {
-        self.messages.bytes() > 0 && self.waiting() == self.messages.bytes() as u64
+        let used = self.classes[..self.used].iter();
+        let messages: u64 = used.map(|c| c.messages.bytes() as u64).sum();
+        messages > 0 && self.waiting() == messages
     }
 
-    /// Returns the bytes of streams that are to be retransmitted.
-    pub(super) fn retransmit_bytes(&self) -> u64 {
-        self.retransmit_bytes
+    /// Returns the bytes of streams of a class that are to be retransmitted.
+    pub(super) fn retransmit_bytes(&self, class: u8) -> u64 {
+        self.queue(class).retransmissions.bytes()
     }
 
-    /// Bytes from the first that is not acknowledged to the last that the peer takes.
-    pub(super) fn window(&self) -> u64 {
+    /// Returns how many streams and flows of a class have something to send.
+    pub(super) fn active(&self, class: u8) -> usize {
+        let streams = self.streams.ready(known(class)).streams();
+        streams + self.queue(class).messages.flows()
+    }
+
+    /// Bytes of a class from the first that is not acknowledged to the last that the peer takes.
+    pub(super) fn window(&self, class: u8) -> u64 {
         let of = |s: &Stream| s.max_data.saturating_sub(s.base).min(s.span);
+        let turn = self.queue(class).turn;
         // Those that rest hold nothing up.
-        let last = self.streams.get(self.turn).into_iter();
-        let ready = self.streams.ready(self.turn).map(|(_, s)| s);
+        let last = self.streams.get(turn).into_iter();
+        let ready = self.streams.in_turn(known(class), turn).map(|(_, s)| s);
         let live = last.chain(ready).filter(|s| !s.reset);
         let one = live.map(of).max().unwrap_or(u64::MAX);
         one.min(self.max_data - self.acked)
     }
 
-    /// Fills a datagram of at most `room` bytes: frames, and what to send again should
-    /// they be lost.
+    /// Fills a datagram of at most `room` bytes with data of a class: frames, and what to send again
+    /// should they be lost.
     pub(super) fn fill(
         &mut self,
         mut room: usize,
+        class: u8,
         selection: Selection,
         now: Instant,
     ) -> (Frames, Vec<Piece>) {
@@ -200,9 +269,9 @@ impl LaneSender {
         }
         let retransmits = selection == Selection::All;
         while let Some(frame) = retransmits
-            .then(|| self.next_retransmission(room))
+            .then(|| self.next_retransmission(room, class))
             .flatten()
-            .or_else(|| self.next_new(room, now))
+            .or_else(|| self.next_new(room, class, now))
         {
             if let Frame::Stream {
                 data,
@@ -224,45 +293,56 @@ impl LaneSender {
         (frames, pieces)
     }
 
-    /// Returns what has not been sent yet: of a message, or of a stream.
-    fn next_new(&mut self, room: usize, now: Instant) -> Option<Frame> {
-        if self.messages.bytes() == 0 {
-            self.turns.forget();
-            return self.fresh(room);
+    /// Returns what has not been sent yet of a class: of a message, or of a stream.
+    fn next_new(&mut self, room: usize, class: u8, now: Instant) -> Option<Frame> {
+        if self.queue(class).messages.bytes() == 0 {
+            self.queue_mut(class).turns.forget();
+            return self.fresh(room, class);
         }
         let streams = match self.max_data > self.sent {
-            true => self.streams.with_fresh(),
+            true => self.streams.ready(known(class)).with_fresh(),
             false => 0,
         };
+        let behind = self.behind;
+        let queue = self.queue_mut(class);
         if streams == 0 {
-            self.turns.forget();
+            queue.turns.forget();
         }
-        let flows = self.messages.flows();
+        let flows = queue.messages.flows();
         // A flow that sends less than its share is not held up by streams, either.
         let messages =
-            streams == 0 || self.messages.has_new(now, self.behind) || self.turns.is_messages();
+            streams == 0 || queue.messages.has_new(now, behind) || queue.turns.is_messages();
         let (frame, was_message) = match messages {
-            true => match self.messages.part(room, now, self.behind) {
+            true => match self.part(room, class, now) {
                 Some(frame) => (Some(frame), true),
-                None => (self.fresh(room), false),
+                None => (self.fresh(room, class), false),
             },
-            false => match self.fresh(room) {
+            false => match self.fresh(room, class) {
                 Some(frame) => (Some(frame), false),
-                None => (self.messages.part(room, now, self.behind), true),
+                None => (self.part(room, class, now), true),
             },
         };
         if let Some(frame) = &frame
             && streams > 0
         {
-            self.turns.sent(was_message, frame.bytes(), flows, streams);
+            let turns = &mut self.queue_mut(class).turns;
+            turns.sent(was_message, frame.bytes(), flows, streams);
         }
         frame
     }
 
-    /// Returns the next retransmission, cut where it does not fit.
-    fn next_retransmission(&mut self, room: usize) -> Option<Frame> {
+    /// Returns the next part of a message of a class.
+    fn part(&mut self, room: usize, class: u8, now: Instant) -> Option<Frame> {
+        let queue = &mut self.classes[usize::from(known(class))];
+        queue
+            .messages
+            .part(room, now, self.behind, &mut self.numbering)
+    }
+
+    /// Returns the next retransmission of a class, cut where it does not fit.
+    fn next_retransmission(&mut self, room: usize, class: u8) -> Option<Frame> {
         loop {
-            let piece = *self.retransmit.first()?;
+            let piece = self.queue(class).retransmissions.first()?;
             let Piece::Stream {
                 channel,
                 offset,
@@ -270,12 +350,12 @@ impl LaneSender {
                 fin,
             } = piece
             else {
-                self.retransmit.pop_first();
+                self.queue_mut(class).retransmissions.remove(&piece);
                 continue;
             };
             let s = self.streams.get(channel);
             let Some(s) = s.filter(|s| s.needs(&piece)) else {
-                self.drop_retransmission(piece);
+                self.queue_mut(class).retransmissions.remove(&piece);
                 continue;
             };
             let begin = offset.max(s.base);
@@ -286,10 +366,11 @@ impl LaneSender {
             }
             let n = left.min(fits);
             let data = s.copy(begin, n);
-            self.drop_retransmission(piece);
+            let lost = &mut self.queue_mut(class).retransmissions;
+            lost.remove(&piece);
             let whole = n == left;
             if !whole {
-                self.queue_retransmission(Piece::Stream {
+                lost.insert(Piece::Stream {
                     channel,
                     offset: begin + n as u64,
                     len: (left - n) as u32,
@@ -305,12 +386,13 @@ impl LaneSender {
         }
     }
 
-    /// Stream data that has not been sent yet.
-    fn fresh(&mut self, room: usize) -> Option<Frame> {
+    /// Stream data of a class that has not been sent yet.
+    fn fresh(&mut self, room: usize, class: u8) -> Option<Frame> {
         let credit = self.max_data - self.sent;
         let has = |s: &Stream| s.fresh().min(credit) > 0 || s.wants_fin();
         // Streams take turns: none waits for another to end.
-        let mut ready = self.streams.ready(self.turn);
+        let turn = self.queue(class).turn;
+        let mut ready = self.streams.in_turn(known(class), turn);
         let (channel, s) = ready.find(|(_, s)| has(s))?;
         let fits = room.checked_sub(stream_header(channel, s.next, room))?;
         let left = usize::try_from(s.fresh().min(credit)).unwrap_or(usize::MAX);
@@ -322,7 +404,7 @@ impl LaneSender {
         let data = s.copy(offset, n);
         drop(ready);
         self.sent += n as u64;
-        self.turn = channel;
+        self.queue_mut(class).turn = channel;
         let fin = self.streams.change(channel, |s| {
             s.next += n as u64;
             let fin = s.wants_fin();
@@ -444,23 +526,16 @@ impl LaneSender {
         let state = size_of::<Stream>() + 64;
         let of = |s: &Stream| state + (s.end - s.base) as usize + 64 * s.acked.len();
         let streams: usize = self.streams.values().map(of).sum();
-        let retransmit = self.retransmit.len() * (size_of::<Piece>() + 16) + 64 * self.stops.len();
-        streams + self.messages.cost() + retransmit + self.updates.cost() + self.closed.cost()
+        let queue = |c: &ClassQueue| c.messages.cost() + c.retransmissions.cost();
+        let queues: usize = self.classes.iter().map(queue).sum();
+        let rest = self.numbering.cost() + self.updates.cost() + self.closed.cost();
+        streams + queues + rest + 64 * self.stops.len()
     }
 
     fn queue_retransmission(&mut self, piece: Piece) {
-        if let Piece::Stream { len, .. } = piece
-            && self.retransmit.insert(piece)
-        {
-            self.retransmit_bytes += u64::from(len).max(1);
-        }
-    }
-
-    fn drop_retransmission(&mut self, piece: Piece) {
-        if let Piece::Stream { len, .. } = piece
-            && self.retransmit.remove(&piece)
-        {
-            self.retransmit_bytes -= u64::from(len).max(1);
+        if let Piece::Stream { channel, .. } = piece {
+            let class = self.class_of(channel);
+            self.queue_mut(class).retransmissions.insert(piece);
         }
     }
 
@@ -474,20 +549,8 @@ impl LaneSender {
         // Nobody waits for the acknowledgement of what was under way.
         self.acked += size - base;
         self.updates.set(Update::Reset(channel, code, size));
-        self.drop_retransmissions(channel);
-    }
-
-    fn drop_retransmissions(&mut self, channel: u64) {
-        let of = |offset, len, fin| Piece::Stream {
-            channel,
-            offset,
-            len,
-            fin,
-        };
-        let all = of(0, 0, false)..=of(u64::MAX, u32::MAX, true);
-        let lost: Vec<Piece> = self.retransmit.range(all).copied().collect();
-        lost.into_iter()
-            .for_each(|piece| self.drop_retransmission(piece));
+        let class = self.class_of(channel);
+        self.queue_mut(class).retransmissions.take(channel);
     }
 
     /// Takes the peer's stop: a stream that has not ended is reset with the same code.

@@ -29,6 +29,8 @@ struct Part {
 /// A stream that is being sent.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
+    /// Number of its class.
+    pub(super) class: u8,
     /// Data that has not been acknowledged, without a gap; the first may begin before `base`.
     parts: VecDeque<Part>,
     /// End of the data that is acknowledged without a gap.

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::ops::RangeBounds;
 
+use braid_core::class::MAX_CLASSES;
+
 use super::stream::Stream;
 
-/// Contribution of one stream to the sums.
+/// Contribution of one stream to the sums of its class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Share {
     fresh: u64,
@@ -27,16 +29,57 @@ impl Share {
     }
 }
 
+/// Streams of one class that have something to send for the first time.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Ready {
+    channels: BTreeSet<u64>,
+    fresh: u64,
+    with_fresh: usize,
+    fins: usize,
+}
+
+impl Ready {
+    fn account(&mut self, channel: u64, before: Share, after: Share) {
+        if before == after {
+            return;
+        }
+        self.fresh = self.fresh - before.fresh + after.fresh;
+        self.with_fresh += usize::from(after.fresh > 0);
+        self.with_fresh -= usize::from(before.fresh > 0);
+        self.fins += usize::from(after.fin);
+        self.fins -= usize::from(before.fin);
+        match after.is_ready() {
+            true => self.channels.insert(channel),
+            false => self.channels.remove(&channel),
+        };
+    }
+
+    /// Bytes that may be sent.
+    pub(super) fn fresh(&self) -> u64 {
+        self.fresh
+    }
+
+    /// Returns how many streams have some.
+    pub(super) fn with_fresh(&self) -> usize {
+        self.with_fresh
+    }
+
+    /// Returns how many ends may be sent.
+    pub(super) fn fins(&self) -> usize {
+        self.fins
+    }
+
+    /// Returns how many streams have something to send.
+    pub(super) fn streams(&self) -> usize {
+        self.channels.len()
+    }
+}
+
 /// Streams by their channels.
 #[derive(Debug, Default)]
 pub(super) struct StreamSet {
     all: BTreeMap<u64, Stream>,
-    /// Channels with data, or an end, that may be sent for the first time.
-    ready: BTreeSet<u64>,
-    /// Sums over all.
-    fresh: u64,
-    with_fresh: usize,
-    fins: usize,
+    ready: [Ready; MAX_CLASSES],
 }
 
 impl StreamSet {
@@ -51,10 +94,10 @@ impl StreamSet {
         f: impl FnOnce(&mut Stream) -> T,
     ) -> Option<T> {
         let s = self.all.get_mut(&channel)?;
-        let before = Share::of(s);
+        let (class, before) = (usize::from(s.class), Share::of(s));
         let done = f(s);
         let after = Share::of(s);
-        self.account(channel, before, after);
+        self.ready[class].account(channel, before, after);
         Some(done)
     }
 
@@ -62,8 +105,19 @@ impl StreamSet {
     pub(super) fn begin(&mut self, channel: u64, make: impl FnOnce() -> Stream) {
         if !self.all.contains_key(&channel) {
             let s = make();
-            self.account(channel, Share::default(), Share::of(&s));
+            self.ready[usize::from(s.class)].account(channel, Share::default(), Share::of(&s));
             self.all.insert(channel, s);
+        }
+    }
+
+    /// Puts a stream, if it is there, into a class below [`MAX_CLASSES`].
+    pub(super) fn set_class(&mut self, channel: u64, class: u8) {
+        if let Some(s) = self.all.get_mut(&channel) {
+            let share = Share::of(s);
+            let before = std::mem::replace(&mut s.class, class);
+            let none = Share::default();
+            self.ready[usize::from(before)].account(channel, share, none);
+            self.ready[usize::from(class)].account(channel, none, share);
         }
     }
 
@@ -72,23 +126,8 @@ impl StreamSet {
         let Some(s) = self.all.remove(&channel) else {
             return false;
         };
-        self.account(channel, Share::of(&s), Share::default());
+        self.ready[usize::from(s.class)].account(channel, Share::of(&s), Share::default());
         true
-    }
-
-    fn account(&mut self, channel: u64, before: Share, after: Share) {
-        if before == after {
-            return;
-        }
-        self.fresh = self.fresh - before.fresh + after.fresh;
-        self.with_fresh += usize::from(after.fresh > 0);
-        self.with_fresh -= usize::from(before.fresh > 0);
-        self.fins += usize::from(after.fin);
-        self.fins -= usize::from(before.fin);
-        match after.is_ready() {
-            true => self.ready.insert(channel),
-            false => self.ready.remove(&channel),
-        };
     }
 
     pub(super) fn len(&self) -> usize {
@@ -100,25 +139,17 @@ impl StreamSet {
         self.all.range(channels).next().is_some()
     }
 
-    /// Bytes that may be sent for the first time.
-    pub(super) fn fresh(&self) -> u64 {
-        self.fresh
+    /// Streams of a class that have something to send.
+    pub(super) fn ready(&self, class: u8) -> &Ready {
+        &self.ready[usize::from(class)]
     }
 
-    /// Returns how many streams have some.
-    pub(super) fn with_fresh(&self) -> usize {
-        self.with_fresh
-    }
-
-    /// Returns how many ends may be sent for the first time.
-    pub(super) fn fins(&self) -> usize {
-        self.fins
-    }
-
-    /// Streams that have something to send, in turns: those after `turn`, then the others.
-    pub(super) fn ready(&self, turn: u64) -> impl Iterator<Item = (u64, &Stream)> {
-        let others = self.ready.range((Excluded(turn), Unbounded));
-        let all = others.chain(self.ready.range(..=turn));
+    /// Streams of a class that have something to send, in turns: those after `turn`, then the
+    /// others.
+    pub(super) fn in_turn(&self, class: u8, turn: u64) -> impl Iterator<Item = (u64, &Stream)> {
+        let channels = &self.ready(class).channels;
+        let others = channels.range((Excluded(turn), Unbounded));
+        let all = others.chain(channels.range(..=turn));
         all.filter_map(|channel| Some((*channel, self.all.get(channel)?)))
     }
 
@@ -131,17 +162,10 @@ impl StreamSet {
     /// Compares the sums with what they are of.
     #[cfg(test)]
     pub(super) fn check(&self) {
-        let shares = || self.all.iter().map(|(channel, s)| (*channel, Share::of(s)));
-        let ready: BTreeSet<_> = shares()
-            .filter(|(_, s)| s.is_ready())
-            .map(|(c, _)| c)
-            .collect();
-        assert_eq!(self.ready, ready);
-        assert_eq!(self.fresh, shares().map(|(_, s)| s.fresh).sum::<u64>());
-        assert_eq!(
-            self.with_fresh,
-            shares().filter(|(_, s)| s.fresh > 0).count()
-        );
-        assert_eq!(self.fins, shares().filter(|(_, s)| s.fin).count());
+        let mut sums: [Ready; MAX_CLASSES] = Default::default();
+        for (channel, s) in &self.all {
+            sums[usize::from(s.class)].account(*channel, Share::default(), Share::of(s));
+        }
+        assert_eq!(self.ready, sums);
     }
 }

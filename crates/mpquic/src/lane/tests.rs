@@ -46,7 +46,12 @@ impl Pair {
                     || (0..paths).all(|p| end.paths().suspect_since(p).is_some())
                 {
                     for _ in 0..4 {
-                        out.extend(end.write_next(&[path], 1200, Selection::All, self.now));
+                        out.extend(end.write_next(
+                            (&[path], &[]),
+                            1200,
+                            (0, Selection::All),
+                            self.now,
+                        ));
                     }
                 }
             }
@@ -78,7 +83,7 @@ fn datagrams_are_full() {
     let mut lane = Lane::new(now);
     lane.write(7, vec![0; 100_000].into());
     // The first says that full ones pass.
-    let first = lane.write_next(&[0, 1], 1414, Selection::All, now);
+    let first = lane.write_next((&[0, 1], &[]), 1414, (0, Selection::All), now);
     let acked = first.iter().map(|(path, _)| Ack {
         path: *path,
         ranges: vec![(0, 0)],
@@ -87,7 +92,7 @@ fn datagrams_are_full() {
     });
     acked.for_each(|ack| lane.on_ack(&ack, now).unwrap());
     for room in [1414, 1374, 1162] {
-        let next = lane.write_next(&[0, 1], room, Selection::All, now);
+        let next = lane.write_next((&[0, 1], &[]), room, (0, Selection::All), now);
         let left = next.iter().map(|(_, data)| room - data.len());
         // Numbers that may grow.
         assert!(left.into_iter().all(|n| n <= 4), "{room}");
@@ -199,7 +204,7 @@ fn what_the_credit_of_all_holds_back_goes_on_once_it_is_read() {
         if k % 50 == 0 { vec![] } else { vec![5] }
     };
     let mut steps = 0;
-    while pair.ends[0].flow().0 > 0 || !pair.air.is_empty() {
+    while pair.ends[0].flow(0).0 > 0 || !pair.air.is_empty() {
         steps += 1;
         assert!(steps < 100_000, "it does not come to rest");
         pair.step(8, &mut fate).unwrap();
@@ -249,7 +254,7 @@ fn what_a_peer_may_not_is_refused() {
     });
     let (mut l, now) = lane();
     l.write(1, Bytes::from_static(b"x"));
-    l.write_next(&[0], 1200, Selection::All, now);
+    l.write_next((&[0], &[]), 1200, (0, Selection::All), now);
     assert_eq!(l.receive(datagram(&[ack]), now), Err(LaneError::NeverSent));
     for wrong in [
         vec![stream(1, WINDOW, 1, false)],
@@ -310,7 +315,7 @@ fn streams_take_turns() {
     }
     let mut sent = BTreeMap::<u64, usize>::new();
     for _ in 0..30 {
-        for (_, data) in lane.write_next(&[0], 1200, Selection::All, now) {
+        for (_, data) in lane.write_next((&[0], &[]), 1200, (0, Selection::All), now) {
             for frame in wire::read(data).unwrap().1 {
                 if let Frame::Stream { channel, data, .. } = frame {
                     *sent.entry(channel).or_default() += data.len();

@@ -216,7 +216,7 @@ impl Session {
         self.0.with(|_, c| c.set_weights(weights))?
     }
 
-    /// Changes the scheduler, from the next packet on.
+    /// Changes the schedulers of all classes, from the next packet on.
     ///
     /// # Errors
     /// As [`Steering::make`], and [`Error::Ended`].
@@ -224,7 +224,7 @@ impl Session {
         self.0.with(|_, c| c.set_steering(steering))?
     }
 
-    /// Replaces the scheduler by one of the caller's own, from the next packet on. It is asked
+    /// Replaces the scheduler of the default class by one of the caller's own, from the next packet on. It is asked
     /// while others wait: it does not block.
     ///
     /// # Errors

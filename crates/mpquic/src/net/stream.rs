@@ -37,6 +37,11 @@ impl Stream {
         (self.read, self.write)
     }
 
+    /// Puts what is written into a class ([`WriteHalf::set_class`]).
+    pub fn set_class(&self, class: u8) {
+        self.write.set_class(class);
+    }
+
     /// Waits until the peer stops what is written, or the session ends, also where nothing is
     /// written now. Returns the error that a write would have; not again to another who waits.
     pub fn stopped(&self) -> impl Future<Output = io::Error> + Send + use<> {

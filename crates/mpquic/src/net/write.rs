@@ -61,6 +61,18 @@ impl WriteHalf {
         });
     }
 
+    /// Puts what is written into a class ([`Steering::classes`](crate::Steering::classes)), from the
+    /// next packet on. On the stream lane all is of one class.
+    pub fn set_class(&self, class: u8) {
+        let id = self.id;
+        // If the session has ended, so has the stream.
+        let _ = self.hold.ask(|_, c| {
+            if let Some(lane) = c.lane() {
+                lane.set_class(id, class);
+            }
+        });
+    }
+
     pub(super) fn stopped(&self) -> impl Future<Output = io::Error> + Send + use<> {
         let (hold, id) = (Arc::clone(&self.hold), self.id);
         std::future::poll_fn(move |cx| {

@@ -6,6 +6,7 @@ mod app;
 mod attacker;
 mod backup;
 mod cells;
+mod classes;
 mod draws;
 mod ends;
 mod hostile;

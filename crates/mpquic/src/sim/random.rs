@@ -99,6 +99,7 @@ fn world(seed: u64) -> World {
             scheduler: names[d.below(names.len())].to_owned(),
             wrr_mode: [WrrMode::Strict, WrrMode::WorkConserving][d.below(2)],
             reinject: d.below(2) == 0,
+            ..Steering::default()
         },
         congestion_control: CONTROLS[d.below(CONTROLS.len())].to_owned(),
         ..Options::default()

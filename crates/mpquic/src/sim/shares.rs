@@ -59,7 +59,7 @@ pub(super) fn options(lane: Lane, scheduler: &str, wrr_mode: WrrMode, cc: &str) 
         steering: Steering {
             scheduler: scheduler.to_owned(),
             wrr_mode,
-            reinject: false,
+            ..Steering::default()
         },
         congestion_control: cc.to_owned(),
         ..Options::default()

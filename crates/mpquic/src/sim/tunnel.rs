@@ -24,6 +24,7 @@ fn packet(flow: u32, sequence: u64, len: usize) -> Packet {
     let mut data = vec![flow as u8; len];
     data[..8].copy_from_slice(&sequence.to_be_bytes());
     Packet {
+        class: 0,
         flow,
         ordered: true,
         data: data.into(),

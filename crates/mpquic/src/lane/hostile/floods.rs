@@ -90,7 +90,9 @@ fn our_own_channels_leave_little_behind() {
         assert_eq!(t.lane.write(2 * n, Bytes::from_static(b"x")), 1);
         t.lane.finish(2 * n);
         assert_eq!(
-            t.lane.write_next(&[0], 1200, Selection::All, t.now).len(),
+            t.lane
+                .write_next((&[0], &[]), 1200, (0, Selection::All), t.now)
+                .len(),
             1
         );
         let ack = Frame::Ack(Ack {
@@ -142,7 +144,9 @@ fn stops_of_channels_that_were_never_opened_are_bounded() {
         send(&mut t, &stop(3 * n)).expect("they are acknowledged");
         send(&mut t, &stop(3 * n)).expect("once more changes nothing");
         assert_eq!(
-            t.lane.write_next(&[0], 1200, Selection::All, t.now).len(),
+            t.lane
+                .write_next((&[0], &[]), 1200, (0, Selection::All), t.now)
+                .len(),
             1
         );
         let ack = Frame::Ack(Ack {
@@ -241,7 +245,7 @@ fn what_is_never_acknowledged_is_given_up() {
         let path = (n % 2) as u32;
         assert_eq!(
             t.lane
-                .write_next(&[path], 1200, Selection::All, t.now)
+                .write_next((&[path], &[]), 1200, (0, Selection::All), t.now)
                 .len(),
             1
         );
@@ -271,7 +275,8 @@ fn acknowledgements_of_what_was_never_sent_are_refused() {
         let mut t = Target::new();
         t.lane.write(1, vec![1; 20_000].into());
         for _ in 0..10 {
-            t.lane.write_next(&[3], 1200, Selection::All, t.now);
+            t.lane
+                .write_next((&[3], &[]), 1200, (0, Selection::All), t.now);
         }
         let outcome = send(&mut t, &[ack(path, first, last)]);
         let wanted = wrong.then_some(LaneError::NeverSent);
@@ -309,8 +314,8 @@ fn credit_only_grows() {
             Frame::CreditOfAll { max: all },
         ];
         assert_eq!(send(&mut t, &frames), Ok(()));
-        let (waiting, window) = t.lane.flow();
+        let (waiting, window) = t.lane.flow(0);
         assert!(waiting == 1000 && window >= WINDOW, "{waiting} {window}");
     }
-    assert_eq!(t.lane.flow().1, most);
+    assert_eq!(t.lane.flow(0).1, most);
 }

@@ -1,0 +1,253 @@
+//! Classes of a connection: a scheduler each, with the paths as the class sees them, and whose turn
+//! it is to send.
+
+use std::collections::BTreeMap;
+
+use braid_core::class::{ClassSteering, DEFAULT_NUMBER, MAX_CLASSES};
+use braid_core::sched::{PathView, Scheduler, ThresholdGate, Thresholds};
+
+use super::access_set::AccessSet;
+
+/// Steering of a class.
+pub(super) struct Class {
+    pub(super) scheduler: Box<dyn Scheduler>,
+    /// Whether what blocks the receiver is reinjected.
+    pub(super) reinjects: bool,
+    /// Difference from how the accesses are steered; none of the default class.
+    terms: Option<Terms>,
+}
+
+/// What a class has of its own beside its scheduler.
+struct Terms {
+    steering: ClassSteering,
+    thresholds: Thresholds,
+    gate: ThresholdGate,
+    /// Paths as the class sees them; kept for their room.
+    views: Vec<PathView>,
+}
+
+/// Access of a path, and how many paths share its weight.
+pub(super) type Place = (Option<usize>, f64);
+
+impl Class {
+    /// Makes the default class.
+    pub(super) fn default_of(scheduler: Box<dyn Scheduler>, reinjects: bool) -> Self {
+        Self {
+            scheduler,
+            reinjects,
+            terms: None,
+        }
+    }
+
+    /// Makes a class with a steering of its own.
+    pub(super) fn new(steering: ClassSteering, scheduler: Box<dyn Scheduler>) -> Self {
+        Self {
+            scheduler,
+            reinjects: steering.reinject,
+            terms: Some(Terms {
+                thresholds: steering.thresholds(),
+                gate: ThresholdGate::default(),
+                views: Vec::new(),
+                steering,
+            }),
+        }
+    }
+
+    /// Returns the scheduler, and the paths as the class saw them last.
+    fn shown<'a>(&'a mut self, all: &'a [PathView]) -> (&'a mut dyn Scheduler, &'a [PathView]) {
+        let views = self.terms.as_ref().map_or(all, |t| &t.views);
+        (&mut *self.scheduler, views)
+    }
+}
+
+impl Terms {
+    fn show(
+        &mut self,
+        all: &[PathView],
+        places: &[Place],
+        accesses: &AccessSet,
+        loss: impl Fn(u32) -> f64,
+    ) {
+        self.views.clear();
+        self.views.extend_from_slice(all);
+        for (view, (access, beside)) in self.views.iter_mut().zip(places) {
+            let Some(name) = access.map(|i| &*accesses[i].name) else {
+                continue;
+            };
+            if let Some(weight) = self.steering.weight(name) {
+                view.weight = weight / beside;
+            }
+            view.priority = self.steering.place(name).unwrap_or(view.priority);
+        }
+        if !self.thresholds.is_empty() {
+            self.gate.apply(&self.thresholds, &mut self.views, loss);
+        }
+    }
+}
+
+/// Classes by their numbers. Data of a class that is not there is scheduled as the default's.
+pub(super) struct ClassSet {
+    default: Class,
+    others: BTreeMap<u8, Class>,
+    turns: ClassTurns,
+}
+
+impl ClassSet {
+    /// Makes a set of the default class alone.
+    pub(super) fn new(default: Class) -> Self {
+        Self {
+            default,
+            others: BTreeMap::new(),
+            turns: ClassTurns::default(),
+        }
+    }
+
+    /// Returns a class, or the default.
+    fn get(&mut self, class: u8) -> &mut Class {
+        match self.others.get_mut(&class) {
+            Some(own) => own,
+            None => &mut self.default,
+        }
+    }
+
+    /// Returns the default class.
+    pub(super) fn default_mut(&mut self) -> &mut Class {
+        &mut self.default
+    }
+
+    /// Replaces all classes but the default.
+    pub(super) fn set_others(&mut self, others: BTreeMap<u8, Class>) {
+        self.others = others;
+    }
+
+    /// Whether a class needs the share of packets that paths lose.
+    pub(super) fn wants_loss(&self) -> bool {
+        let mut terms = self.others.values().filter_map(|c| c.terms.as_ref());
+        terms.any(|t| t.thresholds.loss.is_some())
+    }
+
+    /// Shows a class the paths as they are.
+    pub(super) fn show(
+        &mut self,
+        class: u8,
+        all: &[PathView],
+        places: &[Place],
+        accesses: &AccessSet,
+        loss: impl Fn(u32) -> f64,
+    ) {
+        if let Some(terms) = &mut self.get(class).terms {
+            terms.show(all, places, accesses, loss);
+        }
+    }
+
+    /// Returns the scheduler of a class, and the paths as the class saw them last.
+    pub(super) fn shown<'a>(
+        &'a mut self,
+        class: u8,
+        all: &'a [PathView],
+    ) -> (&'a mut dyn Scheduler, &'a [PathView]) {
+        self.get(class).shown(all)
+    }
+
+    /// Whether what blocks the receiver is reinjected in a class.
+    pub(super) fn reinjects(&mut self, class: u8) -> bool {
+        self.get(class).reinjects
+    }
+
+    /// Whether what blocks the receiver is reinjected in any class.
+    pub(super) fn any_reinjects(&self) -> bool {
+        self.default.reinjects || self.others.values().any(|c| c.reinjects)
+    }
+
+    /// Returns whose turn it is.
+    pub(super) fn turns(&mut self) -> &mut ClassTurns {
+        &mut self.turns
+    }
+}
+
+/// Turns of classes: each stream and each flow of messages has the same share, whatever its class.
+/// A class that has just begun to wait goes first.
+#[derive(Debug, Default)]
+pub(super) struct ClassTurns {
+    /// Bytes that each class has sent for each of its streams and flows.
+    served: [f64; MAX_CLASSES],
+    /// Whether each waited when turns were asked for last.
+    waited: [bool; MAX_CLASSES],
+}
+
+/// Classes in an order.
+pub(super) type Order = ([u8; MAX_CLASSES], usize);
+
+impl ClassTurns {
+    /// Returns the classes that wait, the one whose turn it is in front.
+    pub(super) fn order(&mut self, waits: impl Fn(u8) -> bool) -> Order {
+        let (mut all, mut count) = ([DEFAULT_NUMBER; MAX_CLASSES], 0);
+        let mut waiting = [false; MAX_CLASSES];
+        for class in 0..MAX_CLASSES as u8 {
+            if waits(class) {
+                waiting[usize::from(class)] = true;
+                all[count] = class;
+                count += 1;
+            }
+        }
+        let stay = (0..MAX_CLASSES).filter(|i| waiting[*i] && self.waited[*i]);
+        let least = stay.map(|i| self.served[i]).reduce(f64::min);
+        let is_new = |class: u8| !self.waited[usize::from(class)];
+        for class in all[..count].iter().filter(|c| is_new(**c)) {
+            // Nothing is saved up while nothing waits.
+            let served = &mut self.served[usize::from(*class)];
+            *served = served.max(least.unwrap_or(0.0));
+        }
+        let served = &self.served;
+        let key = |class: &u8| (served[usize::from(*class)], !is_new(*class));
+        all[..count].sort_by(|a, b| {
+            key(a)
+                .partial_cmp(&key(b))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        self.waited = waiting;
+        (all, count)
+    }
+
+    /// Notes that a class with so many streams and flows has sent.
+    pub(super) fn sent(&mut self, class: u8, bytes: usize, active: usize) {
+        if let Some(served) = self.served.get_mut(usize::from(class)) {
+            *served += bytes as f64 / active.max(1) as f64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_share_by_what_is_active_and_the_one_that_begins_goes_first() {
+        let mut turns = ClassTurns::default();
+        let mut sent = [0; 4];
+        let active = [0, 3, 1, 1];
+        for n in 0..4000 {
+            // The last one waits now and then, for one packet.
+            let sparse = n % 100 == 7;
+            let (order, count) = turns.order(|c| c == 1 || c == 2 || (c == 3 && sparse));
+            assert_eq!(count, 2 + usize::from(sparse));
+            let class = order[0];
+            assert!(!sparse || class == 3, "{n}: {:?}", &order[..count]);
+            sent[usize::from(class)] += 1000;
+            turns.sent(class, 1000, active[usize::from(class)]);
+        }
+        assert_eq!(sent[3], 40_000);
+        let ratio = f64::from(sent[1]) / f64::from(sent[2]);
+        assert!((2.9..3.1).contains(&ratio), "{sent:?}");
+        // What rested for long has no claim to what the others sent meanwhile.
+        let (order, _) = turns.order(|c| c <= 1);
+        assert_eq!(order[0], 0);
+        turns.sent(0, 5000, 1);
+        let mut in_a_row = 0;
+        while turns.order(|c| c <= 1).0[0] == 0 {
+            turns.sent(0, 1000, 1);
+            in_a_row += 1;
+        }
+        assert!(in_a_row < 5, "{in_a_row}");
+    }
+}
