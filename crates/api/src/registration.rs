@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use braid_core::class::{ClassSteering, DEFAULT_NUMBER, MAX_CLASSES};
 use braid_core::{AccessKind, weight};
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,9 @@ pub struct Request {
     /// Weights of downlinks that were requested, by name; absent where nobody has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<BTreeMap<String, f64>>,
+    /// Steering of the classes of downlinks by their numbers, 1 to 7; on a session.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub classes: BTreeMap<u8, ClassSteering>,
 }
 
 /// Access as its device describes it.
@@ -86,6 +90,7 @@ impl Request {
             paths: BTreeMap::new(),
             accesses,
             weights: None,
+            classes: BTreeMap::new(),
         }
     }
 
@@ -123,6 +128,7 @@ impl Request {
         if let Some(other) = all.find(|n| !self.accesses.contains_key(*n)) {
             return Err(format!("access \"{}\" is none of it", other.escape_debug()));
         }
+        self.check_classes()?;
         let configured = self.accesses.iter();
         let configured = configured.filter_map(|(n, a)| Some((n, a.weight?)));
         if let Some((name, _)) = configured.clone().find(|(_, w)| *w <= 0.0) {
@@ -135,6 +141,23 @@ impl Request {
         configured
             .chain(requested)
             .try_for_each(|(name, w)| weight::check(name, w))
+    }
+
+    fn check_classes(&self) -> Result<(), String> {
+        for (number, class) in &self.classes {
+            let at = |what: String| Err(format!("class {number}: {what}"));
+            if *number == DEFAULT_NUMBER || usize::from(*number) >= MAX_CLASSES {
+                return at(format!("numbers are 1 to {}", MAX_CLASSES - 1));
+            }
+            if let Err(fault) = class.check() {
+                return at(format!("{}: {}", fault.key, fault.what));
+            }
+            let mut named = class.accesses().map(|(_, name)| name);
+            if let Some(other) = named.find(|n| !self.accesses.contains_key(*n)) {
+                return at(format!("access \"{}\" is none of it", other.escape_debug()));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the line, with its end.

@@ -10,6 +10,7 @@ mod access;
 mod allow;
 mod announce;
 mod buffers;
+mod class;
 mod control;
 mod control_socket;
 mod gateway;
@@ -37,6 +38,7 @@ use serde::{Deserialize, Serialize};
 pub use access::{Access, DeviceAccess, KERNEL_WINDOWS, NO_LANE, ProxyAccess};
 pub use allow::Allow;
 pub use buffers::{Buffers, Sizes};
+pub use class::Class;
 pub use control::{Control, Estimator, MAX_FLOWS, Policy, Transfers, WEIGHTED};
 pub use control_socket::ControlSocket;
 pub use gateway::Gateway;
@@ -102,6 +104,9 @@ pub struct Config<A> {
     /// `[lan]`; absent: what hosts behind the device send goes as its routes say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lan: Option<Lan>,
+    /// `[class.NAME]`: classes of what hosts behind the device send, at most 7.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub class: IndexMap<String, Class>,
     /// `[[rule]]` in the order of precedence: what hosts behind the device send goes over the bond
     /// where none says otherwise.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -130,6 +135,7 @@ impl<A> Default for Config<A> {
             access: IndexMap::new(),
             mpquic: None,
             lan: None,
+            class: IndexMap::new(),
             rule: Vec::new(),
             gateway: None,
         }
@@ -198,6 +204,9 @@ impl<A: Access> Config<A> {
         self.check_accesses()?;
         self.check_mpquic()?;
         self.check_lan()?;
+        let names: Vec<_> = self.access.keys().map(String::as_str).collect();
+        let lane = self.mpquic.as_ref().map(|m| m.lane).unwrap_or_default();
+        class::check(&self.class, A::ROLE, (engines, lane), &names)?;
         self.check_rules()?;
         if let Some(gateway) = &self.gateway {
             gateway.check(A::ROLE, engines)?;
@@ -327,6 +336,7 @@ impl<A: Access> Config<A> {
             lan: self.lan.as_ref(),
             manager: &self.manager,
             accesses: self.access.keys().map(String::as_str).collect(),
+            classes: self.class.keys().map(String::as_str).collect(),
         };
         rule::check(&self.rules()?, &setting)
     }

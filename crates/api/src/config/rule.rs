@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use braid_core::rules::{DEFAULT_CLASS, MAX_RULES, Outcome, Rule, Written};
 
+use super::class::unknown;
 use super::{Lan, Manager};
 use crate::diagnostic::{Problem, nearest};
 use crate::{Engine, Role};
@@ -19,6 +20,8 @@ pub(super) struct Setting<'a> {
     pub(super) manager: &'a Manager,
     /// Names of the accesses.
     pub(super) accesses: Vec<&'a str>,
+    /// Names of the classes beside the default.
+    pub(super) classes: Vec<&'a str>,
 }
 
 /// Reads rules as they are written.
@@ -66,12 +69,16 @@ pub(super) fn check(rules: &[Rule], setting: &Setting<'_>) -> Result<(), Problem
         }
         match &rule.outcome {
             Outcome::Block => {}
-            Outcome::Class(class) if class == DEFAULT_CLASS => {}
             Outcome::Class(class) => {
-                return at(
-                    "class",
-                    format!("there is no class \"{class}\": expected \"{DEFAULT_CLASS}\""),
-                );
+                let known = setting.classes.iter().copied().chain([DEFAULT_CLASS]);
+                if !known.clone().any(|name| name == class) {
+                    let near = nearest(class, known.clone());
+                    let hint = near.map_or_else(
+                        || format!("there are {}", known.collect::<Vec<_>>().join(", ")),
+                        |near| format!("did you mean \"{near}\"?"),
+                    );
+                    return at("class", format!("there is no class \"{class}\": {hint}"));
+                }
             }
             Outcome::Direct(accesses) => {
                 if let Err(what) = check_direct(accesses, setting) {
@@ -103,12 +110,7 @@ fn check_direct(accesses: &[String], setting: &Setting<'_>) -> Result<(), String
         if setting.accesses.contains(&name.as_str()) {
             continue;
         }
-        let near = nearest(name, setting.accesses.iter().copied());
-        let near = near.map_or_else(
-            || format!("there are {}", setting.accesses.join(", ")),
-            |near| format!("did you mean \"{near}\"?"),
-        );
-        return Err(format!("no access is called \"{name}\": {near}"));
+        return Err(unknown(name, &setting.accesses));
     }
     Ok(())
 }
@@ -176,7 +178,7 @@ class = \"default\"
             (
                 "class = \"bulk\"",
                 "14:1",
-                "there is no class \"bulk\": expected \"default\"",
+                "there is no class \"bulk\": there are default",
             ),
             (
                 "name = \"rule 1\"\nblock = true",
