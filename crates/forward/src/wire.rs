@@ -2,7 +2,9 @@
 //!
 //! The device requests a connection: one byte of version (1), one of the kind of destination (4, 6
 //! or 3), the address (4 or 16 bytes) or the name (its length in one byte, then as many), and the
-//! port (2, network order); or a tunnel for packets: the kind 7 and nothing else; or what the proxy reaches: the kind 8. What the program writes may follow at once. The proxy replies one byte: 0
+//! port (2, network order); or a tunnel for packets: the kind 7 and nothing else; or what the proxy
+//! reaches: the kind 8. Before a destination may stand the class of what comes back: 9 and its number.
+//! What the program writes may follow at once. The proxy replies one byte: 0
 //! once it is connected, else a [`Refusal`]. A first byte that is no version, 32 or more, is left to
 //! others.
 
@@ -10,6 +12,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use braid_core::class::DEFAULT_NUMBER;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 const VERSION: u8 = 1;
@@ -18,6 +21,7 @@ const V4: u8 = 4;
 const V6: u8 = 6;
 const TUNNEL: u8 = 7;
 const REACH: u8 = 8;
+const CLASS: u8 = 9;
 
 /// Least first byte of a stream that is none of this protocol.
 const OTHERS: u8 = 32;
@@ -81,8 +85,8 @@ impl fmt::Display for Target {
 /// Request at the beginning of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Connection to this destination.
-    Connection(Target),
+    /// Connection to this destination, and the class of what comes back.
+    Connection(Target, u8),
     /// Tunnel for packets ([`crate::tunnel`]).
     Tunnel,
     /// Families that the proxy reaches ([`Reach`](crate::Reach)).
@@ -154,12 +158,20 @@ fn wrong(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Requests a connection to `to`.
+/// Requests a connection to `to`, of which what comes back is of a class.
 ///
 /// # Errors
 /// The stream's.
-pub async fn request(stream: &mut (impl AsyncWrite + Unpin), to: &Target) -> io::Result<()> {
+pub async fn request(
+    stream: &mut (impl AsyncWrite + Unpin),
+    to: &Target,
+    class: u8,
+) -> io::Result<()> {
     let mut bytes = vec![VERSION];
+    // A proxy of an earlier version knows no classes, and need not.
+    if class != DEFAULT_NUMBER {
+        bytes.extend([CLASS, class]);
+    }
     match to {
         Target::Address(to) => match to.ip() {
             IpAddr::V4(ip) => {
@@ -208,7 +220,12 @@ pub async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<R
         other @ OTHERS.. => return Ok(Request::Other(other)),
         _ => return Err(wrong("it forwards by another version of this protocol")),
     }
-    let to = match stream.read_u8().await? {
+    let (mut kind, mut class) = (stream.read_u8().await?, DEFAULT_NUMBER);
+    if kind == CLASS {
+        class = stream.read_u8().await?;
+        kind = stream.read_u8().await?;
+    }
+    let to = match kind {
         V4 => {
             let ip = Ipv4Addr::from_bits(stream.read_u32().await?);
             SocketAddr::new(ip.into(), stream.read_u16().await?).into()
@@ -230,7 +247,7 @@ pub async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<R
     };
     match to.port() {
         0 => Err(wrong("it requests port 0")),
-        _ => Ok(Request::Connection(to)),
+        _ => Ok(Request::Connection(to, class)),
     }
 }
 
@@ -271,9 +288,9 @@ mod tests {
         runtime.unwrap().block_on(f)
     }
 
-    fn round(to: &Target) -> Request {
+    fn round(to: &Target, class: u8) -> Request {
         let mut wire = Vec::new();
-        now(request(&mut wire, to)).unwrap();
+        now(request(&mut wire, to, class)).unwrap();
         let mut rest = &wire[..];
         let read = now(read_request(&mut rest)).unwrap();
         assert!(rest.is_empty());
@@ -282,20 +299,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_request_is_read(ip: IpAddr, name in "[a-zA-Z0-9._-]{1,253}", port in 1u16..) {
+        fn a_request_is_read(
+            ip: IpAddr, name in "[a-zA-Z0-9._-]{1,253}", port in 1u16.., class in 0u8..9,
+        ) {
             let canonical = SocketAddr::new(ip.to_canonical(), port);
             let to = Target::Address(SocketAddr::new(ip, port));
-            prop_assert_eq!(round(&to), Request::Connection(Target::Address(canonical)));
+            prop_assert_eq!(round(&to, class), Request::Connection(Target::Address(canonical), class));
             let to = Target::Name(HostName::new(&name).unwrap(), port);
-            prop_assert_eq!(round(&to), Request::Connection(to));
+            prop_assert_eq!(round(&to, class), Request::Connection(to, class));
         }
 
         #[test]
         fn garbage_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let read = now(read_request(&mut &bytes[..]));
             let asks = bytes.first() == Some(&VERSION);
-            let connects = bytes.len() >= 5 && [NAME, V4, V6].contains(&bytes[1]);
-            let short = [Some(&TUNNEL), Some(&REACH)].contains(&bytes.get(1));
+            let kind = match bytes.get(1) {
+                Some(&CLASS) => 3,
+                _ => 1,
+            };
+            let connects = bytes.len() >= kind + 4 && [NAME, V4, V6].contains(&bytes[kind]);
+            let short = [Some(&TUNNEL), Some(&REACH)].contains(&bytes.get(kind));
             let fine = asks && (connects || short);
             match bytes.first() {
                 Some(other @ OTHERS..) => prop_assert_eq!(read.ok(), Some(Request::Other(*other))),

@@ -5,6 +5,7 @@
 mod mpquic;
 
 use std::io;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -37,6 +38,9 @@ pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {
 
 /// Way from the device to destinations.
 pub trait Carrier: Send + Sync {
+    /// Returns the way for connections of a class, by its number; this one is for the default.
+    fn in_class(&self, class: u8) -> Arc<dyn Carrier>;
+
     /// Begins a connection, which may not be connected yet ([`Connection::connected`]).
     ///
     /// # Errors

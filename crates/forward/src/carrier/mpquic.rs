@@ -2,8 +2,10 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use braid_core::class::DEFAULT_NUMBER;
 use braid_mpquic::{Session, Stream};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -18,7 +20,20 @@ const TCP_FAILED: u64 = 2;
 
 /// Carrier over the session that there is when a program connects; without one, it waits.
 #[derive(Clone, Debug)]
-pub struct OverSession(pub watch::Receiver<Option<Session>>);
+pub struct OverSession {
+    sessions: watch::Receiver<Option<Session>>,
+    class: u8,
+}
+
+impl OverSession {
+    /// Makes a carrier of the default class.
+    pub fn new(sessions: watch::Receiver<Option<Session>>) -> Self {
+        Self {
+            sessions,
+            class: DEFAULT_NUMBER,
+        }
+    }
+}
 
 /// Waits for a session that is another than `before`; none where no more come.
 pub async fn next_session(
@@ -31,8 +46,15 @@ pub async fn next_session(
 }
 
 impl Carrier for OverSession {
+    fn in_class(&self, class: u8) -> Arc<dyn Carrier> {
+        Arc::new(Self {
+            sessions: self.sessions.clone(),
+            class,
+        })
+    }
+
     fn connect(&self, to: &Target) -> BoxFuture<'static, io::Result<Box<dyn Connection>>> {
-        let (mut sessions, to) = (self.0.clone(), to.clone());
+        let (mut sessions, class, to) = (self.sessions.clone(), self.class, to.clone());
         async move {
             let there = sessions.wait_for(Option::is_some).await;
             let session = there.ok().and_then(|s| s.clone());
@@ -40,7 +62,10 @@ impl Carrier for OverSession {
                 return Err(io::ErrorKind::NotConnected.into());
             };
             let mut stream = session.open().await?;
-            wire::request(&mut stream, &to).await?;
+            if class != DEFAULT_NUMBER {
+                stream.set_class(class);
+            }
+            wire::request(&mut stream, &to, class).await?;
             let connection: Box<dyn Connection> = Box::new(Requested {
                 stream,
                 reply: None,

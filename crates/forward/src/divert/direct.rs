@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use braid_core::class::DEFAULT_NUMBER;
 use braid_core::rules::{Outcome, Rule};
 use ipnet::IpNet;
 
@@ -98,19 +99,24 @@ const FAMILIES: [bool; 2] = [true, false];
 impl Direct {
     /// Makes the ways that `rules` name, beside those that there are; new ones refuse until
     /// [`Direct::lead`]. Their numbers stand in what is returned; a rule for which there is no number
-    /// has none, and refuses.
+    /// has none, and refuses. `class` tells the number of a class.
     ///
     /// # Errors
     /// What the kernel refuses.
-    pub async fn add(&mut self, rules: &[Rule]) -> Result<Vec<Steered>, RouteError> {
+    pub async fn add(
+        &mut self,
+        rules: &[Rule],
+        class: impl Fn(&str) -> u8,
+    ) -> Result<Vec<Steered>, RouteError> {
         let mut all = Vec::new();
         for rule in rules {
-            let way = match &rule.outcome {
-                Outcome::Direct(accesses) => self.way(accesses).await?,
-                Outcome::Class(_) | Outcome::Block => None,
+            let (class, way) = match &rule.outcome {
+                Outcome::Direct(accesses) => (DEFAULT_NUMBER, self.way(accesses).await?),
+                Outcome::Class(name) => (class(name), None),
+                Outcome::Block => (DEFAULT_NUMBER, None),
             };
             let rule = rule.clone();
-            all.push(Steered { rule, way });
+            all.push(Steered { rule, class, way });
         }
         Ok(all)
     }

@@ -14,6 +14,8 @@ pub(crate) mod routes;
 mod steering;
 mod tables;
 
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 
 use crate::conntrack::{self, ConntrackError};
@@ -68,19 +70,20 @@ impl Divert {
     /// Diverts the TCP connections that arrive on the interfaces `lan`, in the network namespace
     /// of the calling thread, and marks the other packets, but for what `rules` say otherwise.
     /// Interfaces that are not there yet count as soon as they are. With `dns`, what this machine
-    /// asks of resolvers is marked, too.
+    /// asks of resolvers is marked, too. `ports`: transparent listeners by the numbers of the classes
+    /// that they are for; those of the default are needed.
     ///
     /// # Errors
     /// What the kernel refuses.
     pub async fn start(
         lan: &[String],
-        ports: Ports,
+        ports: BTreeMap<u8, Ports>,
         dns: bool,
         rules: Vec<Steered>,
     ) -> Result<Self, DivertError> {
         let lo = loopback()?;
         for v4 in [true, false] {
-            if v4 || ports.v6.is_some() {
+            if v4 || ports.values().any(|p| p.v6.is_some()) {
                 TO_THIS_MACHINE.add(v4, Hop::ThisMachine(lo)).await?;
             }
         }
@@ -120,13 +123,18 @@ impl Divert {
     }
 
     /// Goes by other rules, as far as flows begin from now on. Flows of rules that are gone are judged
-    /// anew. A rule that is there as it was goes on counting.
+    /// anew. A rule that is there as it was goes on counting. `ports`: as for [`Divert::start`].
     ///
     /// # Errors
     /// What the kernel refuses; if it is about the rules, all is as it was.
-    pub fn set_rules(&mut self, rules: Vec<Steered>) -> Result<(), DivertError> {
+    pub fn set_rules(
+        &mut self,
+        rules: Vec<Steered>,
+        ports: BTreeMap<u8, Ports>,
+    ) -> Result<(), DivertError> {
         let mut counts = self.counts()?;
         let new = Diversion {
+            ports,
             rules: steering::numbered(rules, &self.diversion.rules),
             ..self.diversion.clone()
         };

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use braid_core::rules::{self, Client, Descriptor, Outcome};
 
-use super::tables::BOND;
+use super::tables::{BOND, bond};
 use super::{DIRECT, MAX_WAYS};
 use crate::nft::{Chain, Count, Counter, Hook, Layer4, Rule};
 
@@ -29,6 +29,8 @@ const MET: u32 = 0xb1f;
 pub struct Steered {
     /// The rule.
     pub rule: rules::Rule,
+    /// Number of its class where it sends flows over the bond; else that of the default.
+    pub class: u8,
     /// Number of its way, below [`MAX_WAYS`].
     pub(super) way: Option<u8>,
 }
@@ -170,7 +172,7 @@ fn begun(number: u8) -> [Rule; 2] {
 /// Makes the rules of what becomes of a rule's packets.
 fn outcome(number: u8, steered: &Steered) -> Vec<Rule> {
     match (&steered.rule.outcome, steered.way) {
-        (Outcome::Class(_), _) => vec![Rule::new().goto(BOND)],
+        (Outcome::Class(_), _) => vec![Rule::new().goto(&bond(steered.class))],
         (Outcome::Direct(_), Some(way)) => {
             debug_assert!(way < MAX_WAYS);
             let unrouted = || Rule::new().unrouted();
@@ -282,6 +284,7 @@ mod tests {
         let rule = format!("{{\"port\": {port}, \"block\": true}}");
         Steered {
             rule: serde_json::from_str(&rule).unwrap(),
+            class: 0,
             way: None,
         }
     }

@@ -1,5 +1,9 @@
 //! Tables of rules about a LAN's packets.
 
+use std::collections::BTreeMap;
+
+use braid_core::class::DEFAULT_NUMBER;
+
 use super::steering::{self, Counts, Numbered};
 use super::{DIRECT, DIRECT_MASK, MARK};
 use crate::inbound::Ports;
@@ -12,16 +16,24 @@ const DNS: u16 = 53;
 pub(super) const DIVERSION: &str = "braid";
 /// Table that keeps a LAN's packets from leaving past the daemon. It stays.
 pub(super) const KILL_SWITCH: &str = "braid-kill-switch";
-/// Chain of what goes over the bond.
+/// Chain of what goes over the bond, in the default class.
 pub(super) const BOND: &str = "bond";
+
+/// Returns the chain of what goes over the bond in a class.
+pub(super) fn bond(class: u8) -> String {
+    match class {
+        DEFAULT_NUMBER => BOND.to_owned(),
+        _ => format!("{BOND}-{class}"),
+    }
+}
 
 /// Diversion of a LAN.
 #[derive(Clone, Debug)]
 pub(super) struct Diversion {
     /// Interfaces to the hosts.
     pub(super) lan: Vec<String>,
-    /// Transparent listeners.
-    pub(super) ports: Ports,
+    /// Transparent listeners by the numbers of classes, that of the default among them.
+    pub(super) ports: BTreeMap<u8, Ports>,
     /// Whether the proxy reaches IPv6.
     pub(super) v6: bool,
     /// Whether what this machine asks of resolvers goes the same way.
@@ -47,7 +59,9 @@ impl Diversion {
                 false => steering::CHAIN,
             }));
         }
-        let mut chains = vec![Chain::at(Hook::Prerouting, "lan", rules), self.bond()];
+        let mut chains = vec![Chain::at(Hook::Prerouting, "lan", rules)];
+        let bonds = self.ports.iter();
+        chains.extend(bonds.map(|(class, ports)| self.bond(*class, *ports)));
         let mut counters = vec![];
         if !self.rules.is_empty() {
             chains.extend(steering::chains(&self.rules));
@@ -67,24 +81,25 @@ impl Diversion {
         }
     }
 
-    /// Makes the chain of what goes over the bond. Where the proxy reaches no IPv6, hosts are told at
+    /// Makes the chain of what goes over the bond in a class. Where the proxy reaches no IPv6, hosts are told at
     /// once, so that they go on with IPv4 (RFC 8305).
-    fn bond(&self) -> Chain {
+    fn bond(&self, class: u8, ports: Ports) -> Chain {
         let mut rules = vec![];
         if !self.v6 {
             let tcp = Rule::new().family(false).protocol(Layer4::Tcp);
             rules.push(tcp.counted().reset());
             rules.push(Rule::new().family(false).counted().prohibit());
         }
-        let families = [(true, Some(self.ports.v4)), (false, self.ports.v6)];
+        let families = [(true, Some(ports.v4)), (false, ports.v6)];
         for (v4, port) in families {
             let Some(port) = port else { continue };
             let diverted = Rule::new().to_socket(v4, Layer4::Tcp, port);
             rules.push(diverted.mark(MARK).counted().accept());
         }
         rules.push(Rule::new().protocol(Layer4::Tcp).accept());
-        rules.push(Rule::new().mark(tunnel::MARK).counted().accept());
-        Chain::called(BOND, rules)
+        let into = Rule::new().mark(tunnel::mark(class));
+        rules.push(into.counted().accept());
+        Chain::called(bond(class), rules)
     }
 
     /// Makes the chain that leads into the tunnel what this machine asks of resolvers elsewhere: for
@@ -108,8 +123,9 @@ pub(super) fn kill_switch(lan: &[String]) -> Table {
     for from in lan {
         let arriving = || Rule::new().arriving_on(from);
         rules.extend(lan.iter().map(|to| arriving().leaving_by(to).accept()));
-        // Both are there with a daemon alone: the interface, and who gives the mark.
-        rules.push(arriving().leaving_by(tunnel::INTERFACE).accept());
+        // Both are there with a daemon alone: the interfaces, and who gives the mark.
+        let into = tunnel::classes().map(tunnel::interface);
+        rules.extend(into.map(|name| arriving().leaving_by(&name).accept()));
         rules.push(arriving().marked_within(DIRECT, DIRECT_MASK).accept());
         // Whoever sent it is told, so that programs do not wait.
         let tcp = arriving().protocol(Layer4::Tcp);

@@ -5,6 +5,7 @@ mod allowed;
 use std::sync::Arc;
 use std::time::Duration;
 
+use braid_core::class::DEFAULT_NUMBER;
 use braid_mpquic::{Session, Stream};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
@@ -58,7 +59,12 @@ pub async fn serve(session: Session, egress: Egress, others: mpsc::Sender<Other>
 
 async fn one(session: Session, mut stream: Stream, egress: Egress, others: mpsc::Sender<Other>) {
     let to = match timeout(PATIENCE, wire::read_request(&mut stream)).await {
-        Ok(Ok(Request::Connection(to))) => to,
+        Ok(Ok(Request::Connection(to, class))) => {
+            if class != DEFAULT_NUMBER {
+                stream.set_class(class);
+            }
+            to
+        }
         Ok(Ok(Request::Reach)) => {
             let answer = Reach::of(&egress.allowed).answer(&mut stream);
             drop(timeout(PATIENCE, answer).await);

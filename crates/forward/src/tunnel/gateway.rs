@@ -8,16 +8,18 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use braid_core::class::DEFAULT_NUMBER;
 use braid_mpquic::{Session, Stream};
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
 
+use super::flow_classes::FlowClasses;
 use super::interface::{Interface, Reader, Writer};
 pub use super::pool::Pools;
 use super::pool::{Holder, Pool};
-use super::{Addresses, TunnelError, packet, rules, write};
+use super::{Addresses, INTERFACE, TunnelError, packet, rules, write};
 use crate::egress::Allowed;
 use crate::nft::Nftables;
 use crate::wire::{self, Refusal};
@@ -37,10 +39,23 @@ pub struct Gateway {
 
 struct Devices {
     pool: Pool,
-    /// Session of each address, and its number.
-    at: HashMap<IpAddr, (u64, Session)>,
+    /// Device of each address.
+    at: HashMap<IpAddr, Device>,
     /// Number of the next session.
     next: u64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Device that has an address.
+#[derive(Clone)]
+struct Device {
+    /// Number of its session.
+    number: u64,
+    session: Session,
+    classes: Arc<Mutex<FlowClasses>>,
 }
 
 /// Addresses of one session, which are given back when this is dropped.
@@ -49,6 +64,25 @@ struct Lease<'a> {
     session: u64,
     number: u32,
     given: Addresses,
+    classes: Arc<Mutex<FlowClasses>>,
+}
+
+impl Lease<'_> {
+    /// Takes the packets out of messages, of whose flows the classes are learned. Those whose source
+    /// is not the device's are dropped.
+    fn unwrap(&self, messages: &mut Vec<Bytes>) {
+        let mut classes = lock(&self.classes);
+        messages.retain_mut(|message| {
+            let (class, packet) = packet::of_message(std::mem::take(message));
+            let its_own = |from| self.given.iter().any(|ip| ip == from);
+            let is_its_own = packet::ends(&packet).is_some_and(|(from, _)| its_own(from));
+            if is_its_own {
+                classes.learn(|| packet::flow(&packet), class);
+            }
+            *message = packet;
+            is_its_own
+        });
+    }
 }
 
 impl Drop for Lease<'_> {
@@ -56,7 +90,11 @@ impl Drop for Lease<'_> {
         let mut devices = self.gateway.devices();
         for ip in self.given.iter() {
             // Unless a later session of the device has them.
-            if devices.at.get(&ip).is_some_and(|(n, _)| *n == self.session) {
+            if devices
+                .at
+                .get(&ip)
+                .is_some_and(|d| d.number == self.session)
+            {
                 devices.at.remove(&ip);
             }
         }
@@ -71,7 +109,7 @@ impl Gateway {
     /// # Errors
     /// The kernel's refusal.
     pub async fn create(pools: Pools, allowed: &Allowed) -> Result<Self, TunnelError> {
-        let interface = Interface::create().await?;
+        let interface = Interface::create(INTERFACE.to_owned()).await?;
         let own = pools.own();
         let mut addresses = vec![(IpAddr::from(own.v4), pools.v4.prefix_len())];
         if let (Some(own), Some(net)) = (own.v6, pools.v6) {
@@ -93,7 +131,7 @@ impl Gateway {
     }
 
     fn devices(&self) -> MutexGuard<'_, Devices> {
-        self.devices.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.devices)
     }
 
     /// Sends packets to devices for as long as it is polled; returns why no more come.
@@ -109,12 +147,23 @@ impl Gateway {
                 let Some((_, to)) = packet::ends(&first) else {
                     continue;
                 };
-                let session = self.devices().at.get(&to).map(|(_, s)| s.clone());
-                let Some(session) = session else { continue };
+                let device = self.devices().at.get(&to).cloned();
+                let Some(Device {
+                    session, classes, ..
+                }) = device
+                else {
+                    continue;
+                };
                 // What one flow has sent comes together.
                 let same = |p: &Bytes| packet::ends(p).is_some_and(|(_, other)| other == to);
                 let all = std::iter::once(first).chain(std::iter::from_fn(|| rest.next_if(same)));
-                let _ = session.send_packets(all.map(packet::queued));
+                let classes = lock(&classes);
+                let queued = |p: Bytes| {
+                    let mut queued = packet::queued(p, DEFAULT_NUMBER);
+                    queued.class = classes.class(queued.flow);
+                    queued
+                };
+                let _ = session.send_packets(all.map(queued));
             }
         }
     }
@@ -138,8 +187,7 @@ impl Gateway {
         }
         let mut packets = Vec::new();
         while session.messages(&mut packets).await.is_ok() {
-            let is_its_own = |from| lease.given.iter().any(|ip| ip == from);
-            packets.retain(|p| packet::ends(p).is_some_and(|(from, _)| is_its_own(from)));
+            lease.unwrap(&mut packets);
             let mut writer = self.writer.lock().await;
             writer.write(&self.interface, &packets).await;
             drop(writer);
@@ -151,7 +199,7 @@ impl Gateway {
     /// Takes addresses for a session; none where none are left, or it has some.
     fn lease(&self, session: &Session) -> Option<Lease<'_>> {
         let mut devices = self.devices();
-        if devices.at.values().any(|(_, s)| s.is(session)) {
+        if devices.at.values().any(|d| d.session.is(session)) {
             return None;
         }
         let number_of_session = devices.next;
@@ -162,8 +210,14 @@ impl Gateway {
             _ => holder[..8].copy_from_slice(&number_of_session.to_be_bytes()),
         }
         let (number, given) = devices.pool.take(holder)?;
+        let classes = Arc::default();
         for ip in given.iter() {
-            devices.at.insert(ip, (number_of_session, session.clone()));
+            let device = Device {
+                number: number_of_session,
+                session: session.clone(),
+                classes: Arc::clone(&classes),
+            };
+            devices.at.insert(ip, device);
         }
         drop(devices);
         Some(Lease {
@@ -171,6 +225,7 @@ impl Gateway {
             session: number_of_session,
             number,
             given,
+            classes,
         })
     }
 }

@@ -11,13 +11,14 @@ use futures_util::TryStreamExt;
 use rtnetlink::{Handle, LinkUnspec};
 use tun_rs::{AsyncDevice, DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, VIRTIO_NET_HDR_LEN};
 
-use super::{INTERFACE, MTU, TunnelError};
+use super::{MTU, TunnelError};
 
 /// Bytes of the largest packet that the kernel hands over or takes.
 const LARGEST: usize = 65535;
 
-/// TUN interface `braid0`, which goes when this is dropped.
+/// TUN interface, which goes when this is dropped.
 pub(super) struct Interface {
+    name: String,
     tun: AsyncDevice,
     index: u32,
     handle: Handle,
@@ -28,9 +29,9 @@ impl Interface {
     ///
     /// # Errors
     /// The kernel's refusal.
-    pub(super) async fn create() -> Result<Self, TunnelError> {
+    pub(super) async fn create(name: String) -> Result<Self, TunnelError> {
         let built = DeviceBuilder::new()
-            .name(INTERFACE)
+            .name(&name)
             .mtu(MTU)
             .offload(true)
             .enable(true)
@@ -38,18 +39,28 @@ impl Interface {
         let tun = built.map_err(|e| {
             TunnelError::new(
                 format!(
-                    "create the TUN interface {INTERFACE} (it takes /dev/net/tun, CAP_NET_ADMIN and \
+                    "create the TUN interface {name} (it takes /dev/net/tun, CAP_NET_ADMIN and \
                      that no other daemon has it)"
                 ),
                 e,
             )
         })?;
-        let index = nix::net::if_::if_nametoindex(INTERFACE)
-            .map_err(|e| TunnelError::new(format!("find {INTERFACE}"), e.into()))?;
+        let index = nix::net::if_::if_nametoindex(&*name)
+            .map_err(|e| TunnelError::new(format!("find {name}"), e.into()))?;
         let (connection, handle, _) = rtnetlink::new_connection()
             .map_err(|e| TunnelError::new("open a netlink socket", e))?;
         tokio::spawn(connection);
-        Ok(Self { tun, index, handle })
+        Ok(Self {
+            name,
+            tun,
+            index,
+            handle,
+        })
+    }
+
+    /// Returns its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns its index.
@@ -64,7 +75,7 @@ impl Interface {
     pub(super) async fn set_addresses(&self, all: &[(IpAddr, u8)]) -> Result<(), TunnelError> {
         let get = self.handle.address().get();
         let mut there = get.set_link_index_filter(self.index).execute();
-        let listed = |e| TunnelError::of("list the addresses of braid0", e);
+        let listed = |e| TunnelError::of(&format!("list the addresses of {}", self.name), e);
         while let Some(old) = there.try_next().await.map_err(listed)? {
             // What is just going is no error.
             let _ = self.handle.address().del(old).execute().await;
@@ -72,7 +83,8 @@ impl Interface {
         for (ip, prefix) in all {
             let add = self.handle.address().add(self.index, *ip, *prefix);
             let added = add.execute().await;
-            added.map_err(|e| TunnelError::of(&format!("add {ip}/{prefix} to braid0"), e))?;
+            added
+                .map_err(|e| TunnelError::of(&format!("add {ip}/{prefix} to {}", self.name), e))?;
         }
         Ok(())
     }
@@ -85,7 +97,7 @@ impl Interface {
         let link = LinkUnspec::new_with_index(self.index);
         let link = if up { link.up() } else { link.down() };
         let set = self.handle.link().set(link.build()).execute().await;
-        set.map_err(|e| TunnelError::of("set braid0 up or down", e))
+        set.map_err(|e| TunnelError::of(&format!("set {} up or down", self.name), e))
     }
 }
 

@@ -4,11 +4,16 @@
 //! host -> interface braid0 of the device -> messages of the session -> braid0 of the proxy -> Internet
 //! ```
 //!
+//! Each class of packets has an interface of its own at the device, so that the class is known of what
+//! comes out of it. A message of another class than the default begins with that, and what comes back
+//! of the same flow is of the same class ([`flow_classes`]).
+//!
 //! The proxy gives each device an address of each family, which its packets have as their source
 //! ([`device`]); whatever has another is dropped. At the proxy the kernel forwards and translates
 //! them ([`gateway`]). Packets are messages on the datagram lane, each sent once.
 
 pub mod device;
+mod flow_classes;
 pub mod gateway;
 mod interface;
 mod packet;
@@ -19,6 +24,7 @@ pub(crate) mod rules;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use braid_core::class::{DEFAULT_NUMBER, MAX_CLASSES};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -26,13 +32,37 @@ use crate::divert::RouteError;
 use crate::nft::NftError;
 pub(crate) use routes::remove as remove_routes;
 
-/// Interface of the tunnel, at either end.
+/// Interface of the tunnel, at either end. At the device it is that of the default class, and the one
+/// by which packets come back.
 pub const INTERFACE: &str = "braid0";
 /// Maximum length of a packet: that of Ethernet, so that no host has to find a lesser one. Messages
 /// are cut to what paths carry.
 pub const MTU: u16 = 1500;
 /// Mark of packets that go into the tunnel.
 pub const MARK: u32 = 0xb1e;
+/// Mark of packets of class 0, beside which those of the others follow.
+const CLASS_MARK: u32 = 0xb40;
+
+/// Returns the device's interface for packets of a class: what goes into it is of that class.
+pub fn interface(class: u8) -> String {
+    match class {
+        DEFAULT_NUMBER => INTERFACE.to_owned(),
+        _ => format!("braid{class}"),
+    }
+}
+
+/// Returns the mark of packets of a class that go into the tunnel.
+pub(crate) fn mark(class: u8) -> u32 {
+    match class {
+        DEFAULT_NUMBER => MARK,
+        _ => CLASS_MARK + u32::from(class),
+    }
+}
+
+/// Lists the numbers that classes may have.
+pub(crate) fn classes() -> impl Iterator<Item = u8> {
+    0..MAX_CLASSES as u8
+}
 
 /// Addresses of a device in the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use braid_core::class::DEFAULT_NUMBER;
 use braid_mpquic::Packet;
 use bytes::Bytes;
 
@@ -20,31 +21,52 @@ pub(super) fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
     Some((header.source, header.destination))
 }
 
-/// Wraps a packet to be sent in the queue of its flow.
-pub(super) fn queued(packet: Bytes) -> Packet {
-    let header = Header::of(&packet);
-    let mut hash = DefaultHasher::new();
-    let mut ordered = false;
-    if let Some(h) = &header {
-        (h.source, h.destination, h.protocol).hash(&mut hash);
-        // Ports; of what has none, as a fragment, the addresses alone.
-        let ports = match h.protocol {
-            TCP | UDP => packet.get(h.payload..h.payload + 4).filter(|_| !h.fragment),
-            _ => None,
-        };
-        ports.hash(&mut hash);
-        // A question has no order, nor has a voice time for one.
-        let is_dns = h.protocol == UDP && ports.is_some_and(|p| p[..2] == DNS || p[2..] == DNS);
-        let is_prompt = h.class >> 2 >= PROMPT || [ICMP, ICMPV6].contains(&h.protocol);
-        ordered = !is_dns && !is_prompt;
+/// First byte of a message whose packet is of another class than the default, with the number of that:
+/// no IP packet begins so.
+const CLASS: u8 = 0xc0;
+
+/// Returns the class of a message, and its packet.
+pub(super) fn of_message(message: Bytes) -> (u8, Bytes) {
+    match message.first() {
+        Some(first) if first & 0xf0 == CLASS => (first & 0xf, message.slice(1..)),
+        _ => (DEFAULT_NUMBER, message),
     }
-    let flow = hash.finish() as u32;
+}
+
+/// Wraps a packet of a class to be sent in the queue of its flow, with the class for the other end.
+pub(super) fn queued_with_class(packet: Bytes, class: u8) -> Packet {
+    let mut queued = queued(packet, class);
+    if class != DEFAULT_NUMBER {
+        let parts = [&[CLASS | class & 0xf][..], &queued.data];
+        queued.data = parts.concat().into();
+        queued.mark = mark_behind_class;
+    }
+    queued
+}
+
+/// Wraps a packet of a class to be sent in the queue of its flow.
+pub(super) fn queued(packet: Bytes, class: u8) -> Packet {
+    let header = Header::of(&packet);
+    let ports = header.as_ref().and_then(|h| h.ports(&packet));
+    let ordered = header.as_ref().is_some_and(|h| {
+        // A question has no order, nor has a voice time for one.
+        let is_dns = h.protocol == UDP && ports.is_some_and(|p| p.contains(&DNS));
+        let is_prompt = h.class >> 2 >= PROMPT || [ICMP, ICMPV6].contains(&h.protocol);
+        !is_dns && !is_prompt
+    });
     Packet {
-        flow,
+        class,
+        flow: header.map_or(0, |h| h.flow(ports)),
         ordered,
         data: packet,
         mark,
     }
+}
+
+/// Returns the number of a packet's flow, the same in both directions.
+pub(super) fn flow(packet: &[u8]) -> u32 {
+    let header = Header::of(packet);
+    header.map_or(0, |h| h.flow(h.ports(packet)))
 }
 
 /// Fields of a packet's IP header.
@@ -60,7 +82,28 @@ struct Header {
     fragment: bool,
 }
 
+/// Ports of the source and of the destination.
+type Ports = [[u8; 2]; 2];
+
 impl Header {
+    /// Returns the ports; none of what has none, as a fragment.
+    fn ports(&self, packet: &[u8]) -> Option<Ports> {
+        if self.fragment || ![TCP, UDP].contains(&self.protocol) {
+            return None;
+        }
+        let [a, b, c, d] = *packet.get(self.payload..)?.first_chunk()?;
+        Some([[a, b], [c, d]])
+    }
+
+    /// Returns the number of the flow, the same in both directions.
+    fn flow(&self, ports: Option<Ports>) -> u32 {
+        let [from, to] = ports.unwrap_or_default();
+        let (from, to) = ((self.source, from), (self.destination, to));
+        let mut hash = DefaultHasher::new();
+        (from.min(to), from.max(to), self.protocol).hash(&mut hash);
+        hash.finish() as u32
+    }
+
     fn of(packet: &[u8]) -> Option<Self> {
         match packet.first()? >> 4 {
             4 => Self::v4(packet.first_chunk::<20>()?),
@@ -93,6 +136,12 @@ impl Header {
             fragment: false,
         })
     }
+}
+
+/// Marks a packet behind its class ([`mark`]).
+fn mark_behind_class(message: &Bytes) -> Option<Bytes> {
+    let marked = mark(&message.slice(1..))?;
+    Some([&message[..1], &marked].concat().into())
 }
 
 /// Marks a packet as one that met congestion (CE), if its sender understands that (RFC 3168 5).
@@ -181,7 +230,7 @@ mod tests {
     #[test]
     fn flows_are_told_apart_by_addresses_protocol_and_ports() {
         let of = |packet: Vec<u8>| {
-            let queued = queued(packet.into());
+            let queued = queued(packet.into(), 0);
             (queued.flow, queued.ordered)
         };
         let quic = of(v4(0, UDP, [5000, 443]));
@@ -194,6 +243,10 @@ mod tests {
         ] {
             assert_ne!(quic.0, of(other).0);
         }
+        // What comes back is of the same flow.
+        let mut back = v4(0, UDP, [443, 5000]);
+        back[12..20].rotate_left(4);
+        assert_eq!(quic.0, flow(&back));
         let fragment = |ports| {
             let mut p = v4(0, UDP, ports);
             p[6] = 0x20;
@@ -237,8 +290,23 @@ mod tests {
                 _ => false,
             };
             prop_assert_eq!(ends(&packet).is_some(), is_long);
-            let marked = mark(&queued(packet.clone().into()).data);
+            let marked = mark(&queued(packet.clone().into(), 0).data);
             prop_assert!(marked.is_none_or(|m| m.len() == packet.len()));
+            flow(&packet);
+            of_message(packet.into());
+        }
+
+        #[test]
+        fn a_class_goes_with_the_packet_and_comes_off_again(
+            packet in prop::sample::select(vec![v4(0x29, UDP, [1, 2]), v6(0x29)]), class in 0u8..8,
+        ) {
+            let queued = queued_with_class(packet.clone().into(), class);
+            prop_assert_eq!(queued.class, class);
+            prop_assert_eq!(of_message(queued.data.clone()), (class, packet.clone().into()));
+            // Congestion is marked behind the class.
+            let marked = (queued.mark)(&queued.data).unwrap();
+            let (same, inner) = of_message(marked);
+            prop_assert_eq!((same, Some(inner)), (class, mark(&packet.into())));
         }
     }
 }

@@ -1,21 +1,36 @@
 //! Route into the tunnel, and the rule by which the mark of packets leads to it.
 
+use braid_core::class::DEFAULT_NUMBER;
+
 use crate::divert::routes::{Hop, Marked, RouteError};
 
-/// Table of the route, and priority of the rule: before those of others, which know nothing of its
-/// mark.
-const INTO: Marked = Marked {
-    mark: super::MARK,
-    table: 76_999_998,
-    priority: 771,
-};
+/// Table of the route of the default class.
+const TABLE: u32 = 76_999_998;
+/// Table of class 0, beside which those of the others follow.
+const CLASS_TABLE: u32 = 76_999_940;
+/// Priority of the rules: before those of others, which know nothing of the marks.
+const PRIORITY: u32 = 771;
 
-/// Leads marked packets of one family to the interface.
-pub(super) async fn add(v4: bool, interface: u32) -> Result<(), RouteError> {
-    INTO.add(v4, Hop::Link(interface)).await
+fn into(class: u8) -> Marked {
+    Marked {
+        mark: super::mark(class),
+        table: match class {
+            DEFAULT_NUMBER => TABLE,
+            _ => CLASS_TABLE + u32::from(class),
+        },
+        priority: PRIORITY,
+    }
 }
 
-/// Removes the rules of both families. The routes go with the interface.
+/// Leads marked packets of one family and class to the interface.
+pub(super) async fn add(v4: bool, class: u8, interface: u32) -> Result<(), RouteError> {
+    into(class).add(v4, Hop::Link(interface)).await
+}
+
+/// Removes the rules of both families and all classes. The routes go with the interfaces.
 pub(crate) async fn remove() -> Result<(), RouteError> {
-    INTO.remove_rules().await
+    for class in super::classes() {
+        into(class).remove_rules().await?;
+    }
+    Ok(())
 }

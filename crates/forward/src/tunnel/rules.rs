@@ -23,16 +23,14 @@ fn answers_alone() -> Vec<Rule> {
 }
 
 /// Makes the chains of the device: what comes out of the tunnel belongs to what went in, and what
-/// goes in gets the device's address.
+/// goes in, of whatever class, gets the device's address.
 pub(crate) fn device() -> [Chain; 3] {
+    let into = super::classes().map(super::interface);
+    let source = into.map(|name| Rule::new().leaving_by(&name).masquerade());
     [
         Chain::at(Hook::Forward, "tunnel-forward", answers_alone()),
         Chain::at(Hook::Input, "tunnel-input", answers_alone()),
-        Chain::at(
-            Hook::SourceNat,
-            "tunnel-source",
-            vec![Rule::new().leaving_by(INTERFACE).masquerade()],
-        ),
+        Chain::at(Hook::SourceNat, "tunnel-source", source.collect()),
     ]
 }
 

@@ -65,7 +65,8 @@ fn hosts_of_a_lan_connect_by_the_session() {
         let there = Arc::clone(&lan);
         between(&w, &options, serve_service, |carrier| async move {
             let listener = Tproxy::listen().unwrap();
-            let divert = Divert::start(&[LAN.into()], listener.ports(), true, vec![]).await;
+            let divert =
+                Divert::start(&[LAN.into()], [(0, listener.ports())].into(), true, vec![]).await;
             let divert = divert.unwrap();
             let told_by = move |why: String| drop(tell.send(why));
             let open = listener.open();
@@ -135,10 +136,11 @@ fn hosts_of_a_lan_reach_each_other_and_know_what_the_proxy_does_not_reach() {
         |mut sessions| async move {
             let listener = Tproxy::listen().unwrap();
             let interfaces = [LAN.into(), "lan1".into()];
-            let mut divert = Divert::start(&interfaces, listener.ports(), true, vec![])
-                .await
-                .unwrap();
-            let carrier = Arc::new(OverSession(sessions.clone()));
+            let mut divert =
+                Divert::start(&interfaces, [(0, listener.ports())].into(), true, vec![])
+                    .await
+                    .unwrap();
+            let carrier = Arc::new(OverSession::new(sessions.clone()));
             let _serving = tokio::spawn(listener.serve(carrier, |_| {}));
             let session = sessions.wait_for(Option::is_some).await.unwrap().clone();
             let reach = Reach::ask(&session.unwrap()).await.unwrap();

@@ -47,7 +47,7 @@ pub(crate) fn between<T, H>(
     T: Future<Output = ()>,
     H: Future<Output = ()>,
 {
-    let here = |sessions| here(Arc::new(OverSession(sessions)));
+    let here = |sessions| here(Arc::new(OverSession::new(sessions)));
     with_sessions(w, options, there, here);
 }
 

@@ -257,25 +257,26 @@ fn what_is_owned_goes_with_its_owner_and_the_kill_switch_stays() {
         engage_kill_switch(&["lan0".into(), "lan1".into()]).unwrap();
         assert!(is_kill_switch_engaged().unwrap());
     });
-    let expected = [
+    let mut expected: Vec<String> = [
         "table inet braid-kill-switch {",
         "chain forward {",
         "type filter hook forward priority 0; policy accept;",
-        "iifname \"lan0\" oifname \"lan0\" accept",
-        "iifname \"lan0\" oifname \"lan1\" accept",
-        "iifname \"lan0\" oifname \"braid0\" accept",
-        "iifname \"lan0\" meta mark 0x00000b20/27 accept",
-        "iifname \"lan0\" meta l4proto 6 counter packets 0 bytes 0 reject with tcp reset",
-        "iifname \"lan0\" counter packets 0 bytes 0 reject with icmpx 3",
-        "iifname \"lan1\" oifname \"lan0\" accept",
-        "iifname \"lan1\" oifname \"lan1\" accept",
-        "iifname \"lan1\" oifname \"braid0\" accept",
-        "iifname \"lan1\" meta mark 0x00000b20/27 accept",
-        "iifname \"lan1\" meta l4proto 6 counter packets 0 bytes 0 reject with tcp reset",
-        "iifname \"lan1\" counter packets 0 bytes 0 reject with icmpx 3",
-        "}",
-        "}",
-    ];
+    ]
+    .map(str::to_owned)
+    .into();
+    for from in ["lan0", "lan1"] {
+        // Of the other interfaces of the LAN, and those of the classes' tunnels.
+        let into = ["lan0", "lan1"].map(str::to_owned).into_iter();
+        let into = into.chain((0..8).map(|class| format!("braid{class}")));
+        expected.extend(into.map(|to| format!("iifname \"{from}\" oifname \"{to}\" accept")));
+        let rest = [
+            "meta mark 0x00000b20/27 accept",
+            "meta l4proto 6 counter packets 0 bytes 0 reject with tcp reset",
+            "counter packets 0 bytes 0 reject with icmpx 3",
+        ];
+        expected.extend(rest.map(|rule| format!("iifname \"{from}\" {rule}")));
+    }
+    expected.extend(["}", "}"].map(str::to_owned));
     assert_eq!(listed(&ns), expected);
     ns.run(|| release_kill_switch().unwrap());
     assert_eq!(listed(&ns), [""; 0]);

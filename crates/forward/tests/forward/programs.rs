@@ -135,7 +135,7 @@ fn what_a_program_writes_does_not_wait_for_the_reply() {
         let there = |session: Session| async move {
             let mut stream = session.accept().await.unwrap();
             let to = match wire::read_request(&mut stream).await.unwrap() {
-                Request::Connection(to) => to.to_string(),
+                Request::Connection(to, 0) => to.to_string(),
                 other => panic!("{other:?}"),
             };
             assert_eq!(to, "192.0.2.1:80");

@@ -1,5 +1,6 @@
 //! Rules of steering, over the interfaces of a real LAN.
 
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
@@ -150,9 +151,10 @@ fn a_rule_sends_flows_by_an_access_or_refuses_them() {
                 "\n",
                 r#"{"client": ["192.168.7.0/24", "192.168.100.0/24", "fd64::/64"], "port": [9, 5004], "block": true}"#,
             ));
-            let steered = direct.add(&all).await.unwrap();
+            let steered = direct.add(&all, |_| 0).await.unwrap();
             led(&mut direct, two.clone()).await;
-            let divert = Divert::start(&[LAN.into()], listener.ports(), true, steered).await;
+            let ports = BTreeMap::from([(0, listener.ports())]);
+            let divert = Divert::start(&[LAN.into()], ports.clone(), true, steered).await;
             let mut divert = divert.unwrap();
             let serving = tokio::spawn(listener.serve(carrier, |_| {}));
 
@@ -243,8 +245,8 @@ fn a_rule_sends_flows_by_an_access_or_refuses_them() {
                 "\n",
                 r#"{"port": "5003", "protocol": ["tcp", "udp"], "direct": ["b", "a"]}"#,
             ));
-            let steered = direct.add(&all).await.unwrap();
-            divert.set_rules(steered.clone()).unwrap();
+            let steered = direct.add(&all, |_| 0).await.unwrap();
+            divert.set_rules(steered.clone(), ports.clone()).unwrap();
             direct.keep(&steered).await.unwrap();
             let after = divert.counts().unwrap();
             assert_eq!((after[&2], after[&4].flows), (before[&2], 0));
@@ -263,7 +265,7 @@ fn a_rule_sends_flows_by_an_access_or_refuses_them() {
             .await;
 
             // Without them all is as it was.
-            divert.set_rules(vec![]).unwrap();
+            divert.set_rules(vec![], ports.clone()).unwrap();
             direct.keep(&[]).await.unwrap();
             assert_eq!(divert.counts().unwrap(), Counts::new());
             let lan = Arc::clone(&there);
@@ -288,7 +290,7 @@ fn ways_of_a_killed_daemon_are_removed() {
         runtime().block_on(async {
             let mut direct = Direct::default();
             let all = rules(r#"{"direct": "a"}"#);
-            let steered = direct.add(&all).await.unwrap();
+            let steered = direct.add(&all, |_| 0).await.unwrap();
             led(&mut direct, Exits::from([("a".into(), exits(1))])).await;
             assert_eq!(steered.len(), 1);
             drop(direct);
@@ -320,9 +322,11 @@ fn hosts_are_told_by_their_interfaces() {
             let listener = Tproxy::listen().unwrap();
             let start = async |all: &str| {
                 let mut direct = Direct::default();
-                let steered = direct.add(&rules(all)).await.unwrap();
+                let steered = direct.add(&rules(all), |_| 0).await.unwrap();
                 led(&mut direct, Exits::from([("a".into(), exits(1))])).await;
-                let started = Divert::start(&[LAN.into()], listener.ports(), true, steered).await;
+                let started =
+                    Divert::start(&[LAN.into()], [(0, listener.ports())].into(), true, steered)
+                        .await;
                 (started.unwrap(), direct)
             };
             let all = format!(
@@ -369,11 +373,11 @@ fn a_flow_is_counted_once_whether_or_not_it_is_answered() {
     let lan = Lan::beside(&w);
     at_a_device(&w, async |ports, direct| {
         let steered = direct
-            .add(&rules(r#"{"to": "45.11.0.77", "direct": "a"}"#))
+            .add(&rules(r#"{"to": "45.11.0.77", "direct": "a"}"#), |_| 0)
             .await
             .unwrap();
         led(direct, Exits::from([("a".into(), exits(1))])).await;
-        let divert = Divert::start(&[LAN.into()], ports, true, steered).await;
+        let divert = Divert::start(&[LAN.into()], [(0, ports)].into(), true, steered).await;
         let mut divert = divert.unwrap();
         for sent in 1..=2 {
             let flow = udp(&lan.host, "45.11.0.77".parse().unwrap(), BY_RULE);
@@ -409,9 +413,9 @@ fn rules_have_many_values() {
         let rule =
             format!(r#"{{"client": [{client}], "to": [{to}], "port": [{port}], "direct": "a"}}"#);
         let all = [rule, r#"{"block": true}"#.to_owned()].join("\n");
-        let steered = direct.add(&rules(&all)).await.unwrap();
+        let steered = direct.add(&rules(&all), |_| 0).await.unwrap();
         led(direct, Exits::from([("a".into(), exits(1))])).await;
-        let divert = Divert::start(&[LAN.into()], ports, true, steered).await;
+        let divert = Divert::start(&[LAN.into()], [(0, ports)].into(), true, steered).await;
         let mut divert = divert.unwrap();
         assert_eq!(
             ask(&udp(&lan.host, SERVER[0], BONDED)).unwrap(),

@@ -83,7 +83,7 @@ fn packets_of_hosts_go_through_the_tunnel() {
             engage_kill_switch(&[LAN.into()]).unwrap();
             let tunnel = Tunnel::create().await.unwrap();
             let mut state = tunnel.state();
-            let divert = Divert::start(&[LAN.into()], ports(), true, vec![])
+            let divert = Divert::start(&[LAN.into()], [(0, ports())].into(), true, vec![])
                 .await
                 .unwrap();
             let running = tokio::spawn(tunnel.run(sessions));
