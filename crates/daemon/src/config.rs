@@ -6,6 +6,7 @@ pub(super) mod quic;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
@@ -13,6 +14,8 @@ use braid_access::settings::{AccessSpec, Mesh, Settings};
 use braid_api::config::{self as file, DeviceAccess, Format, ProxyAccess};
 use braid_api::diagnostic::{Problem, nearest};
 use braid_api::{Engine, Expected, Role, SchedulerChange};
+use braid_core::class::{self, ClassSteering, DEFAULT_NUMBER};
+use braid_core::control::{Direction, PerDirection};
 use braid_core::rules::Rule;
 use braid_core::sched::WrrMode;
 use braid_core::{AccessKind, Pattern};
@@ -62,10 +65,21 @@ pub struct Config {
     pub quic: Option<quic::Quic>,
     /// Hosts behind the device.
     pub lan: Option<file::Lan>,
+    /// Classes of what they send beside the default, by name.
+    pub classes: BTreeMap<String, Class>,
     /// Rules about them, in the order of precedence.
     pub rules: Vec<Rule>,
     /// At the device its accesses, at the proxy those of its peer.
     pub accesses: Vec<Access>,
+}
+
+/// Class of traffic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// Number by which traffic under way goes, 1 to 7.
+    pub number: u8,
+    /// Steering in each direction.
+    pub steering: PerDirection<ClassSteering>,
 }
 
 /// `[manager]`.
@@ -222,6 +236,7 @@ where
         let name = name.map_err(|e| Problem::at_key(&["lan", "interfaces"], e.to_string()))?;
         manager.ignore.push(name);
     }
+    let classes = numbered(&c.class.into_iter().collect::<Vec<_>>());
     let scheduler = c.scheduler.as_ref();
     let schedules = scheduler.filter(|s| s.schedules());
     Ok(Config {
@@ -242,9 +257,21 @@ where
         cc: scheduler.and_then(|s| s.cc.clone()),
         quic,
         lan: c.lan,
+        classes,
         rules,
         accesses: c.access.into_iter().map(Access::from).collect(),
     })
+}
+
+/// Numbers classes in their order.
+fn numbered(classes: &[(String, file::Class)]) -> BTreeMap<String, Class> {
+    let names = classes.iter().map(|(name, _)| name.as_str());
+    let numbers = class::numbered(names, &BTreeMap::new());
+    let numbered = classes.iter().filter_map(|(name, class)| {
+        let (number, steering) = (*numbers.get(name)?, class.steering());
+        Some((name.clone(), Class { number, steering }))
+    });
+    numbered.collect()
 }
 
 /// Checks that both engines have the scheduler of this name. Whether this machine has it for
@@ -300,6 +327,31 @@ pub(super) fn access_at(networks: &[(IpNet, String)], address: IpAddr) -> Option
 }
 
 impl Config {
+    /// Numbers the classes as those of the configuration before, as far as they are called so.
+    pub(super) fn keep_numbers(&mut self, before: &Self) {
+        let numbers = |classes: &BTreeMap<String, Class>| {
+            let all = classes.iter().map(|(name, c)| (name.clone(), c.number));
+            all.collect::<BTreeMap<_, _>>()
+        };
+        let names = self.classes.keys().map(String::as_str);
+        let kept = class::numbered(names, &numbers(&before.classes));
+        for (name, class) in &mut self.classes {
+            class.number = kept[name];
+        }
+    }
+
+    /// Returns the number of a class: that of the default for others.
+    pub(super) fn class_number(&self, name: &str) -> u8 {
+        self.classes.get(name).map_or(DEFAULT_NUMBER, |c| c.number)
+    }
+
+    /// Returns the steering of the classes in one direction, by their numbers.
+    pub(super) fn class_steering(&self, direction: Direction) -> BTreeMap<u8, ClassSteering> {
+        let all = self.classes.values();
+        all.map(|c| (c.number, c.steering.get(direction).clone()))
+            .collect()
+    }
+
     /// Reads a file: JSON if its name ends in `.json`, else TOML.
     ///
     /// # Errors

@@ -180,13 +180,13 @@ impl Daemon {
             };
             self.adopt_weights(kind, weights).await?;
         }
-        if let Some(lan) = config.lan {
+        if let Some(lan) = config.lan.clone() {
             // The configuration has seen to an engine that carries them.
             let carrier = self.engines.iter().find_map(|e| e.carrier());
             if let Some(carrier) = carrier {
                 let sessions = self.engines.iter().find_map(|e| e.tunnel_sessions());
                 *self.lan.lock().await =
-                    Some(Lan::start(lan, &config.rules, carrier, sessions, &self.shared).await?);
+                    Some(Lan::start(lan, &config, carrier, sessions, &self.shared).await?);
             }
         }
         Ok(())

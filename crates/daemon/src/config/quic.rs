@@ -1,5 +1,6 @@
 //! `[mpquic]`: what Multipath QUIC needs beside the accesses.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -158,6 +159,7 @@ pub(crate) fn steering(
         scheduler: change.name.clone().unwrap_or(before.scheduler.clone()),
         wrr_mode: change.wrr_mode.unwrap_or(before.wrr_mode),
         reinject: before.reinject,
+        classes: before.classes.clone(),
     };
     steering.make(lane).map_err(|e| e.to_string())?;
     Ok(steering)
@@ -169,5 +171,6 @@ pub(crate) fn default_steering(reinject: bool) -> Steering {
         scheduler: "minrtt".to_owned(),
         wrr_mode: WrrMode::WorkConserving,
         reinject,
+        classes: BTreeMap::new(),
     }
 }

@@ -50,6 +50,7 @@ impl Daemon {
     async fn read_again(&self) -> Result<()> {
         let mut config = Config::load(&self.shared.file, self.shared.role)?;
         let before = lock(&self.config).clone();
+        config.keep_numbers(&before);
         // Addresses of names are known until these are resolved again.
         if config.hosts == before.hosts {
             config.proxy.clone_from(&before.proxy);
@@ -88,7 +89,7 @@ impl Daemon {
             done = done.and(reloaded);
         }
         if let Some(lan) = &*self.lan.lock().await {
-            done = done.and(lan.set_rules(&config.rules, &self.shared).await);
+            done = done.and(lan.set_rules(&config, &self.shared).await);
         }
         self.shared.names.changed.notify_one();
         done

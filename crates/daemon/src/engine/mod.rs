@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use braid_api::registration::{Reply, Request};
 use braid_api::{AccessChange, Connection, Engine as Kind, Priorities, SchedulerChange};
+use braid_core::class::ClassSteering;
 use braid_core::control::PerDirection;
 use braid_forward::Carrier;
 use braid_mpquic::Session;
@@ -243,6 +244,10 @@ pub(crate) trait Engine: Send + Sync {
 
     /// Names the accesses of a session's paths, by their identifiers.
     fn name_paths(&self, _token: u32, _names: &BTreeMap<u32, String>) {}
+
+    /// Steers classes of a session, by their numbers, as its device requests: all others go as the
+    /// default.
+    fn steer_classes(&self, _token: u32, _classes: BTreeMap<u8, ClassSteering>) {}
 
     /// Registers the accesses of this device by the engine's own session with the proxy; `None`
     /// where it has none.

@@ -2,44 +2,46 @@
 //! from leaving past it.
 
 mod direct;
+mod listeners;
 mod throttle;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use braid_api::{LanStatus, RuleCount, RuleStatus, Rules, config};
+use braid_core::class::DEFAULT_NUMBER;
 use braid_core::rules::{Outcome, Rule};
 use braid_forward::carrier::next_session;
 use braid_forward::divert::{self, Counts, DEFAULT, Direct, Divert, Numbered, Steered};
-use braid_forward::inbound::{Open, Tproxy};
-use braid_forward::tunnel::device::{State, Tunnel};
+use braid_forward::tunnel::device::{Classes, State, Tunnel};
 use braid_forward::{Carrier, Reach};
 use braid_mpquic::Session;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::DaemonError;
+use crate::config::Config;
 use crate::engine::Result;
 use crate::shared::Shared;
 use crate::state::{lock, now};
-use throttle::Throttle;
+use listeners::Listeners;
 
 /// Diversion of the hosts' connections, while a daemon runs.
 pub(crate) struct Lan {
     config: config::Lan,
     divert: Arc<Mutex<Divert>>,
     direct: Arc<tokio::sync::Mutex<Direct>>,
-    serving: JoinHandle<()>,
+    listeners: Mutex<Listeners>,
     /// Followers of the proxy's reach and of the accesses that work.
     following: Vec<JoinHandle<()>>,
-    open: Open,
     packets: Packets,
 }
 
 /// Packets of hosts that belong to no connection of TCP.
 enum Packets {
     /// Carried through the tunnel, if that is up.
-    Tunnel(watch::Receiver<State>, JoinHandle<()>),
+    Tunnel(watch::Receiver<State>, Classes, JoinHandle<()>),
     /// Refused, and why.
     Refused(String),
 }
@@ -51,7 +53,10 @@ impl Packets {
             return Self::Refused("no engine carries packets".to_owned());
         };
         match Tunnel::create().await {
-            Ok(tunnel) => Self::Tunnel(tunnel.state(), tokio::spawn(tunnel.run(sessions))),
+            Ok(tunnel) => {
+                let (state, classes) = (tunnel.state(), tunnel.classes());
+                Self::Tunnel(state, classes, tokio::spawn(tunnel.run(sessions)))
+            }
             Err(e) => {
                 tracing::warn!("packets of hosts beside TCP are refused: {e}");
                 Self::Refused(e.to_string())
@@ -59,11 +64,21 @@ impl Packets {
         }
     }
 
+    /// Carries those of these classes apart from now on.
+    async fn carry(&self, classes: &BTreeSet<u8>) -> Result<()> {
+        let Self::Tunnel(_, there, _) = self else {
+            return Ok(());
+        };
+        let all: Vec<u8> = classes.iter().copied().collect();
+        let added = there.add(&all).await;
+        added.map_err(|e| failed("make the tunnel of a class", &e))
+    }
+
     /// Returns the device's addresses in the tunnel, or why there is none.
     fn status(&self) -> (Vec<IpAddr>, Option<String>) {
         let state = match self {
             Self::Refused(why) => return (vec![], Some(why.clone())),
-            Self::Tunnel(state, _) => state.borrow().clone(),
+            Self::Tunnel(state, ..) => state.borrow().clone(),
         };
         match state {
             State::Up(given) => {
@@ -87,7 +102,7 @@ impl Packets {
     }
 
     async fn close(self) {
-        if let Self::Tunnel(_, running) = self {
+        if let Self::Tunnel(.., running) = self {
             running.abort();
             let _ = running.await;
         }
@@ -166,47 +181,47 @@ impl Lan {
     /// Diverts the hosts' connections to a carrier, and their packets into a tunnel over sessions, but
     /// for what the rules say otherwise.
     pub(crate) async fn start(
-        config: config::Lan,
-        rules: &[Rule],
+        lan: config::Lan,
+        config: &Config,
         carrier: Arc<dyn Carrier>,
         sessions: Option<watch::Receiver<Option<Session>>>,
         shared: &Arc<Shared>,
     ) -> Result<Self> {
-        let listener = Tproxy::listen()
-            .map_err(|e| failed("listen for connections of hosts (IP_TRANSPARENT)", &e))?;
+        let classes = classes(config);
+        let mut listeners = Listeners::new(carrier);
+        let ports = listeners.make(&classes)?;
+        let packets = Packets::start(sessions.clone()).await;
+        packets.carry(&classes).await?;
         let mut direct = Direct::default();
         let mut exits = shared.exits.subscribe();
         // Those that are known already count.
         exits.mark_changed();
         // It refuses until the first exits are known.
-        let steered = direct.add(rules).await;
+        let number = |name: &str| config.class_number(name);
+        let steered = direct.add(&config.rules, number).await;
         let steered = steered.map_err(|e| failed("make the ways of [[rule]] direct", &e))?;
-        let divert = Divert::start(&config.interfaces, listener.ports(), config.dns, steered).await;
+        let divert = Divert::start(&lan.interfaces, ports, lan.dns, steered).await;
         let divert = divert.map_err(|e| failed("divert connections of hosts", &e))?;
         let divert = Arc::new(Mutex::new(divert));
         let direct = Arc::new(tokio::sync::Mutex::new(direct));
         let follow = |sessions| tokio::spawn(follow_reach(sessions, Arc::clone(&divert)));
-        let mut following: Vec<_> = sessions.clone().map(follow).into_iter().collect();
+        let mut following: Vec<_> = sessions.map(follow).into_iter().collect();
         let turning = direct::follow(exits, Arc::clone(&direct), Arc::clone(shared));
         following.push(tokio::spawn(turning));
-        let packets = Packets::start(sessions).await;
         tracing::info!(
             "connections of hosts on {} go over the bond{}",
-            config.interfaces.join(", "),
-            match config.kill_switch {
+            lan.interfaces.join(", "),
+            match lan.kill_switch {
                 true => "; what cannot is refused, also without a daemon (braid down ends that)",
                 false => "; what cannot leaves past it (kill_switch = false)",
             }
         );
-        let open = listener.open();
-        let serving = tokio::spawn(listener.serve(carrier, Throttle::default().told()));
         Ok(Self {
-            config,
+            config: lan,
             divert,
             direct,
-            serving,
+            listeners: Mutex::new(listeners),
             following,
-            open,
             packets,
         })
     }
@@ -217,22 +232,27 @@ impl Lan {
         LanStatus {
             interfaces: self.config.interfaces.clone(),
             kill_switch: self.config.kill_switch,
-            connections: self.open.count() as u64,
+            connections: lock(&self.listeners).open() as u64,
             tunnel,
             no_packets,
         }
     }
 
-    /// Goes by other rules from now on; or, if that fails, by those that there were.
-    pub(crate) async fn set_rules(&self, rules: &[Rule], shared: &Shared) -> Result<()> {
+    /// Goes by the rules of a configuration from now on; or, if that fails, by those that there were.
+    pub(crate) async fn set_rules(&self, config: &Config, shared: &Shared) -> Result<()> {
         let mut direct = self.direct.lock().await;
         let before = self.steered();
-        if before.iter().map(|s| &s.rule).eq(rules) {
+        let before = before.iter().map(|s| (&s.rule, s.class));
+        if before.eq(config.rules.iter().map(|r| (r, class_of(r, config)))) {
             return Ok(());
         }
+        let classes = classes(config);
+        let ports = lock(&self.listeners).make(&classes)?;
+        self.packets.carry(&classes).await?;
         // Ways are there before packets are sent on them, and for as long.
-        let set = match direct.add(rules).await {
-            Ok(steered) => lock(&self.divert).set_rules(steered),
+        let number = |name: &str| config.class_number(name);
+        let set = match direct.add(&config.rules, number).await {
+            Ok(steered) => lock(&self.divert).set_rules(steered, ports),
             Err(e) => Err(e.into()),
         };
         let kept = direct.keep(&self.steered()).await;
@@ -279,7 +299,7 @@ impl Lan {
 
     /// Ends it. The kill switch stays.
     pub(crate) async fn close(self) -> Result<()> {
-        self.serving.abort();
+        lock(&self.listeners).close();
         for following in self.following {
             following.abort();
             let _ = following.await;
@@ -296,6 +316,20 @@ impl Lan {
         }
         closed.map_err(|e| failed("end the diversion of hosts", &e))
     }
+}
+
+/// Returns the number of the class that a rule puts flows into.
+fn class_of(rule: &Rule, config: &Config) -> u8 {
+    match &rule.outcome {
+        Outcome::Class(name) => config.class_number(name),
+        Outcome::Direct(_) | Outcome::Block => DEFAULT_NUMBER,
+    }
+}
+
+/// Returns the numbers of the classes that rules name, and of the default.
+fn classes(config: &Config) -> BTreeSet<u8> {
+    let named = config.rules.iter().map(|r| class_of(r, config));
+    named.chain([DEFAULT_NUMBER]).collect()
 }
 
 fn count(all: &Counts, number: u8) -> RuleCount {

@@ -11,6 +11,7 @@ use braid_access::dial::dial;
 use braid_api::registration::{self, Reply, Request, is_name};
 use braid_api::{Engine as Kind, Role};
 use braid_core::Time;
+use braid_core::control::Direction;
 use braid_mptcp::socket;
 use futures_util::future::join_all;
 use socket2::SockRef;
@@ -257,6 +258,13 @@ impl Device {
                 let mut paths: BTreeMap<u32, String> = paths.flatten().collect();
                 paths.retain(|_, name| request.accesses.contains_key(name));
                 request.paths = paths;
+                request.classes = config.class_steering(Direction::Down);
+                // Accesses beyond those that a proxy takes have no name there.
+                let there = |name: &str| request.accesses.contains_key(name);
+                let there = |name: &str| there(name).then(|| name.to_owned());
+                for class in request.classes.values_mut() {
+                    *class = class.renamed(there);
+                }
             }
         }
         request

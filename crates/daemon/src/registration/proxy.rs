@@ -139,6 +139,11 @@ impl Daemon {
             let names = self.names_of(request.id);
             let of = |(path, access): (&u32, &String)| Some((*path, names.get(access)?.clone()));
             engine.name_paths(token, &request.paths.iter().filter_map(of).collect());
+            // An access that has no name yet has one by the next registration.
+            let here = |name: &str| names.get(name).cloned();
+            let classes = request.classes.iter();
+            let classes = classes.map(|(number, class)| (*number, class.renamed(here)));
+            engine.steer_classes(token, classes.collect());
         }
         placed
     }

@@ -32,6 +32,11 @@ pub(crate) struct Ends {
 /// A proxy that serves, a device's configuration with `[lan]`, and a server that answers; what goes
 /// past the bond is counted.
 pub(crate) fn begin(more: &str) -> Option<Ends> {
+    begin_with(more, |proxy| proxy)
+}
+
+/// As [`begin`], with another configuration of the proxy.
+pub(crate) fn begin_with(more: &str, proxy_of: impl Fn(String) -> String) -> Option<Ends> {
     let w = World::new(2)?;
     let lan = Arc::new(Lan::beside(&w));
     // What comes from the host's own addresses has gone past the bond.
@@ -52,7 +57,7 @@ pub(crate) fn begin(more: &str) -> Option<Ends> {
     let (device, proxy) = configs(t.path(), "");
     let text = |path: &Path| std::fs::read_to_string(path).unwrap();
     let device = format!("{}[lan]\ninterfaces = [\"{LAN}\"]\n{more}", text(&device));
-    let proxy_config = format!("{}[gateway]\n", text(&proxy));
+    let proxy_config = proxy_of(format!("{}[gateway]\n", text(&proxy)));
     let proxy = Daemon::start(&w.proxy, t.path(), "proxy", &proxy_config);
     Some(Ends {
         w,

@@ -65,7 +65,7 @@ pub(super) async fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>>
 
 /// Returns the way over the session that there is when it is needed.
 pub(super) fn carrier(state: &Mpquic) -> Arc<dyn Carrier> {
-    Arc::new(OverSession(state.current.subscribe()))
+    Arc::new(OverSession::new(state.current.subscribe()))
 }
 
 fn cannot_listen(at: SocketAddr, why: &str, e: &std::io::Error) -> DaemonError {

@@ -26,6 +26,7 @@ use braid_api::{
     AccessChange, Connection, Engine as Kind, EventKind, Lane, Priorities, Role, SchedulerChange,
 };
 use braid_core::Pattern;
+use braid_core::class::ClassSteering;
 use braid_core::control::PerDirection;
 use braid_forward::Carrier;
 use braid_mpquic::{Device, Options, Proxy, Session};
@@ -517,6 +518,10 @@ impl Engine for Mpquic {
 
     fn name_paths(&self, token: u32, names: &BTreeMap<u32, String>) {
         self.name_paths_of(token, names);
+    }
+
+    fn steer_classes(&self, token: u32, classes: BTreeMap<u8, ClassSteering>) {
+        self.steer_classes_of(token, classes);
     }
 
     fn register<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Option<Registered>> {

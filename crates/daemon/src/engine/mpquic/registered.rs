@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use braid_api::registration::Request;
-use braid_mpquic::{PathInfo, Session};
+use braid_core::class::ClassSteering;
+use braid_mpquic::{Lane, PathInfo, Session};
 
 use super::Mpquic;
 use super::steered::{Steered, access};
@@ -74,6 +75,20 @@ impl Mpquic {
         };
         let of = |p: PathInfo| (p.id, p.access.filter(|n| configured.contains(n)));
         paths.into_iter().flatten().map(of).collect()
+    }
+
+    /// Steers the classes of a session as its device requests.
+    pub(super) fn steer_classes_of(&self, token: u32, classes: BTreeMap<u8, ClassSteering>) {
+        // Streams of QUIC are all of one class.
+        if self.quic.lane == Lane::Stream || !lock(&self.sessions).set_classes(token, classes) {
+            return;
+        }
+        if let Some(session) = self.session(token)
+            && let Err(e) = self.steer(token, &session)
+            && session.paths().is_ok()
+        {
+            self.note(e.to_string());
+        }
     }
 
     /// Names the accesses of a session's paths, and steers them as they are steered here.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use braid_api::EventKind;
+use braid_core::class::ClassSteering;
 use braid_mpquic::{AccessChange, PathInfo, Session};
 use tokio::sync::broadcast::error::RecvError;
 
@@ -17,6 +18,8 @@ pub(super) struct Sessions {
     all: BTreeMap<u32, Session>,
     /// Weights of single sessions.
     weights: BTreeMap<u32, ByName>,
+    /// Steering of classes, by their numbers, as devices have requested for their sessions.
+    classes: BTreeMap<u32, BTreeMap<u8, ClassSteering>>,
     /// Number of the last one.
     last: u32,
 }
@@ -44,6 +47,18 @@ impl Sessions {
         std::mem::replace(&mut self.weights, new)
     }
 
+    /// Sets the steering of classes of a session; returns whether that is another.
+    pub(super) fn set_classes(&mut self, number: u32, new: BTreeMap<u8, ClassSteering>) -> bool {
+        if !self.all.contains_key(&number) {
+            return false;
+        }
+        let before = match new.is_empty() {
+            true => self.classes.remove(&number),
+            false => self.classes.insert(number, new.clone()),
+        };
+        before.unwrap_or_default() != new
+    }
+
     fn add(&mut self, number: u32, session: Session) {
         self.all.insert(number, session);
     }
@@ -51,6 +66,7 @@ impl Sessions {
     fn remove(&mut self, number: u32) {
         self.all.remove(&number);
         self.weights.remove(&number);
+        self.classes.remove(&number);
     }
 
     /// Returns the number of the next session: the next that `taken` does not have.
@@ -120,7 +136,11 @@ impl Mpquic {
     pub(super) fn steer(&self, token: u32, session: &Session) -> Result<()> {
         let steered = lock(&self.steered).clone();
         let refused = |e: braid_mpquic::Error| DaemonError::Refused(e.to_string());
-        session.set_steering(&steered.scheduling).map_err(refused)?;
+        let mut scheduling = steered.scheduling;
+        if let Some(classes) = lock(&self.sessions).classes.get(&token) {
+            scheduling.classes.clone_from(classes);
+        }
+        session.set_steering(&scheduling).map_err(refused)?;
         // Those that other devices have registered are none of it.
         let known: BTreeSet<String> = session
             .accesses()

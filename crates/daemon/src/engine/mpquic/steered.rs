@@ -1,6 +1,7 @@
 //! Steering of the sessions.
 
 use braid_api::Role;
+use braid_core::control::Direction;
 use braid_mpquic::{Access, Steering as Scheduling};
 
 use crate::DaemonError;
@@ -36,8 +37,12 @@ impl Steered {
     pub(super) fn configured(config: &Config, quic: &Quic, role: Role) -> Result<Self> {
         let default = quic::default_steering(quic.reinject);
         let change = config.scheduler.clone().unwrap_or_default();
-        let scheduling =
+        let mut scheduling =
             quic::steering(&change, &default, quic.lane).map_err(DaemonError::Config)?;
+        // What the proxy sends, each device steers by itself.
+        if role == Role::Device {
+            scheduling.classes = config.class_steering(Direction::Up);
+        }
         Ok(Self {
             scheduling,
             accesses: config.accesses.iter().map(|a| access(a, role)).collect(),
