@@ -88,6 +88,10 @@ impl Scheduler for Blest {
         "blest"
     }
 
+    fn by_delay(&self) -> bool {
+        true
+    }
+
     fn needs_flow(&self) -> bool {
         true
     }

@@ -52,6 +52,10 @@ impl Scheduler for Ecf {
         "ecf"
     }
 
+    fn by_delay(&self) -> bool {
+        true
+    }
+
     fn needs_flow(&self) -> bool {
         true
     }

@@ -11,6 +11,8 @@ const PACKETS: u64 = 50;
 /// Length after which a window ends whatever is in it. A path that carries nothing is then taken for
 /// one without loss, so that it is tried again.
 const LONGEST: Duration = Duration::from_secs(10);
+/// Packets of such a window by which there is a share at all.
+const FEW: u64 = 10;
 
 /// Share of one path.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +44,10 @@ impl LossShare {
         let length = now.since(self.began);
         if length >= LONGEST || (length >= WINDOW && more >= PACKETS) {
             // What was lost may have been sent before the window.
-            let share = gone as f64 / more.max(1) as f64;
+            let share = match more {
+                ..FEW => 0.0,
+                _ => gone as f64 / more as f64,
+            };
             *self = Self {
                 share: share.min(1.0),
                 ..Self::new(sent, lost, now)
@@ -75,8 +80,10 @@ mod tests {
         loss.update(1201, 28, at(3000));
         assert!((loss.share() - 0.1).abs() < 1e-9);
         loss.update(1201, 28, at(11_000));
-        assert!((loss.share() - 1.0).abs() < 1e-9, "nothing else was sent");
-        loss.update(1201, 28, at(21_000));
         assert_eq!(loss.share(), 0.0);
+        loss.update(1221, 40, at(21_000));
+        assert!((loss.share() - 0.6).abs() < 1e-9);
+        loss.update(1221, 60, at(31_000));
+        assert_eq!(loss.share(), 0.0, "nothing else was sent");
     }
 }

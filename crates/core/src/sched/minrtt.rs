@@ -14,6 +14,10 @@ impl Scheduler for MinRtt {
         "minrtt"
     }
 
+    fn by_delay(&self) -> bool {
+        true
+    }
+
     fn decide(&mut self, _now: Time, _flow: &Flow, paths: &[PathView]) -> Decision {
         match fastest_and_next(paths) {
             Ok((_, path)) => Decision::Send {

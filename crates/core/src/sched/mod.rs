@@ -43,7 +43,7 @@ pub use priority_based::PriorityBased;
 pub use redundant::Redundant;
 pub use rr::RoundRobin;
 pub use smallest_delay::SmallestDelay;
-pub use thresholds::{ThresholdGate, Thresholds};
+pub use thresholds::{Measured, ThresholdGate, Thresholds};
 pub use view::{Flow, PathView, only_backups, takes_part};
 pub use wrr::WeightedRoundRobin;
 
@@ -145,6 +145,12 @@ pub trait Scheduler: Debug + Send {
 
     /// Whether it asks for copies, which streams of QUIC itself cannot have.
     fn copies(&self) -> bool {
+        false
+    }
+
+    /// Whether it prefers the path on which data arrives first: then a packet may rather wait a little
+    /// for that one than leave on another.
+    fn by_delay(&self) -> bool {
         false
     }
 

@@ -368,7 +368,7 @@ fn a_path_above_a_threshold_is_left_out_while_another_is_within() {
     let mut gate = ThresholdGate::default();
     let mut see = |a: u64, b: u64| {
         let mut paths = [path(0, 10, 0, a), path(1, 10, 0, b)];
-        gate.apply(&rtt, &mut paths, |_| 0.0);
+        gate.apply(&rtt, &mut paths, |p| (p.srtt, 0.0));
         usable(&paths)
     };
     assert_eq!(see(100, 40), [true, true]);
@@ -385,9 +385,21 @@ fn a_path_above_a_threshold_is_left_out_while_another_is_within() {
     };
     let mut gate = ThresholdGate::default();
     let mut paths = [path(7, 10, 0, 900), path(8, 10, 0, 1)];
-    paths[0].backup = true;
-    gate.apply(&loss, &mut paths, |id| if id == 8 { 0.02 } else { 0.0 });
-    assert_eq!(usable(&paths), [true, false], "a backup that is within");
+    let lost = |p: &PathView| (p.srtt, if p.id == 8 { 0.02 } else { 0.0 });
+    gate.apply(&loss, &mut paths, lost);
+    assert_eq!(usable(&paths), [true, false]);
+    // A backup is no way out while there is another path, and takes part where there is none.
+    let mut beside = [paths[0], path(8, 10, 0, 1)];
+    beside[0].backup = true;
+    gate.apply(&loss, &mut beside, lost);
+    assert_eq!(usable(&beside), [true, true]);
+    assert_eq!(
+        MinRtt.decide(at(0), &flow(1, 9), &beside),
+        Decision::Send {
+            path: 1,
+            most: beside[1].burst(),
+        }
+    );
     assert_eq!(
         MinRtt.decide(at(0), &flow(1, 9), &paths),
         Decision::Send {
@@ -410,7 +422,7 @@ proptest! {
         let mut gate = ThresholdGate::default();
         for mut paths in rounds {
             let before = paths.clone();
-            gate.apply(&thresholds, &mut paths, |id| f64::from(id % 4) / 4.0);
+            gate.apply(&thresholds, &mut paths, |p| (p.srtt, f64::from(p.id % 4) / 4.0));
             let any = |paths: &[PathView]| paths.iter().any(|p| p.usable);
             prop_assert_eq!(any(&paths), any(&before));
             prop_assert!(paths.iter().zip(&before).all(|(p, b)| b.usable || !p.usable));

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::PathView;
+use super::view::{only_backups, takes_part};
 
 /// Part of a threshold below which a path that was left out carries again. Without a margin, a path
 /// at the threshold would come and go with every packet.
@@ -25,12 +26,20 @@ impl Thresholds {
         self.rtt.is_none() && self.loss.is_none()
     }
 
-    /// Whether a path is above a threshold, or above `part` of it.
-    fn exceeded(&self, path: &PathView, loss: f64, part: f64) -> bool {
-        self.rtt.is_some_and(|most| path.srtt > most.mul_f64(part))
+    /// Whether a path of this round-trip time and loss is above a threshold, or above `part` of it.
+    fn exceeded(&self, (rtt, loss): Measured, part: f64) -> bool {
+        self.rtt.is_some_and(|most| rtt > most.mul_f64(part))
             || self.loss.is_some_and(|most| loss > most * part)
     }
+
+    /// Whether a path of this round-trip time may carry again.
+    pub fn lets_return(&self, rtt: Duration) -> bool {
+        !self.exceeded((rtt, 0.0), RETURN)
+    }
 }
+
+/// Smoothed round-trip time of a path, and the share of packets that it has lately lost, 0 to 1.
+pub type Measured = (Duration, f64);
 
 /// Paths that a class leaves out for its thresholds.
 #[derive(Clone, Debug, Default)]
@@ -40,28 +49,30 @@ pub struct ThresholdGate {
 }
 
 impl ThresholdGate {
-    /// Makes paths that are above the thresholds unusable, unless no usable path is within. `loss`
-    /// tells the share of packets that a path, by its id, has lately lost, 0 to 1.
+    /// Makes paths that are above the thresholds unusable, unless none is within of those that take
+    /// part. Backups take part where nothing else is usable: what leaves on one beside other paths,
+    /// the peer takes for lost.
     pub fn apply(
         &mut self,
         thresholds: &Thresholds,
         paths: &mut [PathView],
-        loss: impl Fn(u32) -> f64,
+        measured: impl Fn(&PathView) -> Measured,
     ) {
+        let backups = only_backups(paths);
         let above = |p: &&PathView| {
             let part = match self.above.contains(&p.id) {
                 true => RETURN,
                 false => 1.0,
             };
-            thresholds.exceeded(p, loss(p.id), part)
+            thresholds.exceeded(measured(p), part)
         };
         self.above = paths.iter().filter(above).map(|p| p.id).collect();
-        let within = |p: &PathView| p.usable && !self.above.contains(&p.id);
-        if !paths.iter().any(within) {
+        let is_above = |p: &PathView| self.above.contains(&p.id);
+        if !paths.iter().any(|p| takes_part(p, backups) && !is_above(p)) {
             return;
         }
-        for p in paths.iter_mut() {
-            p.usable = within(p);
+        for p in paths.iter_mut().filter(|p| takes_part(p, backups)) {
+            p.usable = !is_above(p);
         }
     }
 }

@@ -2,9 +2,10 @@
 //! it is to send.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use braid_core::class::{ClassSteering, DEFAULT_NUMBER, MAX_CLASSES};
-use braid_core::sched::{PathView, Scheduler, ThresholdGate, Thresholds};
+use braid_core::sched::{Measured, PathView, Scheduler, ThresholdGate, Thresholds};
 
 use super::access_set::AccessSet;
 
@@ -66,7 +67,7 @@ impl Terms {
         all: &[PathView],
         places: &[Place],
         accesses: &AccessSet,
-        loss: impl Fn(u32) -> f64,
+        measured: impl Fn(&PathView) -> Measured,
     ) {
         self.views.clear();
         self.views.extend_from_slice(all);
@@ -80,7 +81,7 @@ impl Terms {
             view.priority = self.steering.place(name).unwrap_or(view.priority);
         }
         if !self.thresholds.is_empty() {
-            self.gate.apply(&self.thresholds, &mut self.views, loss);
+            self.gate.apply(&self.thresholds, &mut self.views, measured);
         }
     }
 }
@@ -120,10 +121,24 @@ impl ClassSet {
         self.others = others;
     }
 
-    /// Whether a class needs the share of packets that paths lose.
-    pub(super) fn wants_loss(&self) -> bool {
-        let mut terms = self.others.values().filter_map(|c| c.terms.as_ref());
-        terms.any(|t| t.thresholds.loss.is_some())
+    /// Whether there are others than the default.
+    pub(super) fn has_others(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    fn thresholds(&self) -> impl Iterator<Item = &Thresholds> {
+        let terms = self.others.values().filter_map(|c| c.terms.as_ref());
+        terms.map(|t| &t.thresholds).filter(|t| !t.is_empty())
+    }
+
+    /// Whether a class has thresholds.
+    pub(super) fn has_thresholds(&self) -> bool {
+        self.thresholds().next().is_some()
+    }
+
+    /// Whether a path of this round-trip time may carry again by all thresholds.
+    pub(super) fn let_return(&self, rtt: Duration) -> bool {
+        self.thresholds().all(|t| t.lets_return(rtt))
     }
 
     /// Shows a class the paths as they are.
@@ -133,10 +148,10 @@ impl ClassSet {
         all: &[PathView],
         places: &[Place],
         accesses: &AccessSet,
-        loss: impl Fn(u32) -> f64,
+        measured: impl Fn(&PathView) -> Measured,
     ) {
         if let Some(terms) = &mut self.get(class).terms {
-            terms.show(all, places, accesses, loss);
+            terms.show(all, places, accesses, measured);
         }
     }
 
@@ -179,11 +194,17 @@ pub(super) struct ClassTurns {
 pub(super) type Order = ([u8; MAX_CLASSES], usize);
 
 impl ClassTurns {
-    /// Returns the classes that wait, the one whose turn it is in front.
-    pub(super) fn order(&mut self, waits: impl Fn(u8) -> bool) -> Order {
+    /// Returns those of the first `classes` that wait, the one whose turn it is in front.
+    pub(super) fn order(&mut self, classes: u8, waits: impl Fn(u8) -> bool) -> Order {
+        if classes <= 1 {
+            return (
+                [DEFAULT_NUMBER; MAX_CLASSES],
+                usize::from(waits(DEFAULT_NUMBER)),
+            );
+        }
         let (mut all, mut count) = ([DEFAULT_NUMBER; MAX_CLASSES], 0);
         let mut waiting = [false; MAX_CLASSES];
-        for class in 0..MAX_CLASSES as u8 {
+        for class in 0..classes.min(MAX_CLASSES as u8) {
             if waits(class) {
                 waiting[usize::from(class)] = true;
                 all[count] = class;
@@ -209,10 +230,17 @@ impl ClassTurns {
         (all, count)
     }
 
-    /// Notes that a class with so many streams and flows has sent.
-    pub(super) fn sent(&mut self, class: u8, bytes: usize, active: usize) {
-        if let Some(served) = self.served.get_mut(usize::from(class)) {
-            *served += bytes as f64 / active.max(1) as f64;
+    /// Notes that a class with so many streams and flows has sent, after `asked` had their turn and
+    /// sent nothing: these save up nothing for when they can.
+    pub(super) fn sent(&mut self, class: u8, bytes: usize, active: usize, asked: &[u8]) {
+        let Some(served) = self.served.get_mut(usize::from(class)) else {
+            return;
+        };
+        *served += bytes as f64 / active.max(1) as f64;
+        let served = *served;
+        for class in asked {
+            let of = &mut self.served[usize::from(*class)];
+            *of = of.max(served);
         }
     }
 }
@@ -229,25 +257,37 @@ mod tests {
         for n in 0..4000 {
             // The last one waits now and then, for one packet.
             let sparse = n % 100 == 7;
-            let (order, count) = turns.order(|c| c == 1 || c == 2 || (c == 3 && sparse));
+            let (order, count) = turns.order(8, |c| c == 1 || c == 2 || (c == 3 && sparse));
             assert_eq!(count, 2 + usize::from(sparse));
             let class = order[0];
             assert!(!sparse || class == 3, "{n}: {:?}", &order[..count]);
             sent[usize::from(class)] += 1000;
-            turns.sent(class, 1000, active[usize::from(class)]);
+            turns.sent(class, 1000, active[usize::from(class)], &[]);
         }
         assert_eq!(sent[3], 40_000);
         let ratio = f64::from(sent[1]) / f64::from(sent[2]);
         assert!((2.9..3.1).contains(&ratio), "{sent:?}");
         // What rested for long has no claim to what the others sent meanwhile.
-        let (order, _) = turns.order(|c| c <= 1);
+        let (order, _) = turns.order(8, |c| c <= 1);
         assert_eq!(order[0], 0);
-        turns.sent(0, 5000, 1);
+        turns.sent(0, 5000, 1, &[]);
         let mut in_a_row = 0;
-        while turns.order(|c| c <= 1).0[0] == 0 {
-            turns.sent(0, 1000, 1);
+        while turns.order(8, |c| c <= 1).0[0] == 0 {
+            turns.sent(0, 1000, 1, &[]);
             in_a_row += 1;
         }
         assert!(in_a_row < 5, "{in_a_row}");
+        // One that could not send for long saves up nothing, either.
+        for _ in 0..10_000 {
+            let (order, _) = turns.order(8, |c| c <= 1);
+            turns.sent(1, 1000, 1, if order[0] == 0 { &[0] } else { &[] });
+        }
+        let mut sent = [0; 2];
+        for _ in 0..100 {
+            let (order, _) = turns.order(8, |c| c <= 1);
+            turns.sent(order[0], 1000, 1, &[]);
+            sent[usize::from(order[0])] += 1;
+        }
+        assert!(sent[0] <= 52 && sent[1] <= 52, "{sent:?}");
     }
 }

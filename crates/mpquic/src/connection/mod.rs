@@ -23,6 +23,7 @@ mod path_ping;
 mod path_scheduler;
 mod path_set;
 mod path_status;
+mod path_watch;
 mod paths;
 mod quic_control;
 mod stream_losses;
@@ -251,6 +252,14 @@ impl Connection {
         *classes.default_mut() = Class::default_of(made.default, steering.reinject);
         classes.set_others(others(steering, made.others));
         Ok(())
+    }
+
+    /// Returns the bytes that have left of each class on each access, with the headers of IP; nothing
+    /// without classes.
+    pub fn class_bytes(&self) -> BTreeMap<(u8, String), u64> {
+        let sent = self.scheduler.sent().iter();
+        sent.map(|((class, i), n)| ((*class, self.accesses[*i].name.clone()), *n))
+            .collect()
     }
 
     /// Replaces the scheduler of the default class, from the next packet on.

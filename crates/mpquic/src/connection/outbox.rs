@@ -66,6 +66,11 @@ impl Outbox {
         self.waiting.is_empty()
     }
 
+    /// Returns the bytes of those.
+    pub(super) fn bytes(&self) -> usize {
+        self.waiting.iter().map(|(_, data)| data.len()).sum()
+    }
+
     /// Adds datagrams, each with the number of its path.
     pub(super) fn extend(&mut self, datagrams: impl IntoIterator<Item = (u32, Bytes)>) {
         self.waiting.extend(datagrams);

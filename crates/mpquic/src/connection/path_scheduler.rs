@@ -6,13 +6,14 @@ use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use braid_core::Time;
-use braid_core::class::DEFAULT_NUMBER;
-use braid_core::sched::{Decision, Flow, LossShare, MOST_BURST, MOST_PATHS, PathView, Paths};
+use braid_core::class::{DEFAULT_NUMBER, MAX_CLASSES};
+use braid_core::sched::{Decision, Flow, MOST_BURST, MOST_PATHS, PathView, Paths};
 use noq_proto::{Connection as Quic, PathStatus, Transmit};
 
 use super::access_set::AccessSet;
 use super::class_set::{ClassSet, Order, Place};
 use super::path_set::{Path, PathSet};
+use super::path_watch::PathWatch;
 use crate::congestion::{CongestionSet, Slot};
 use crate::lane::Lane;
 use crate::pacer::LONGEST_BURST;
@@ -20,22 +21,18 @@ use crate::pacer::LONGEST_BURST;
 /// Maximum packets of a burst.
 pub(super) const BURST: NonZeroUsize = NonZeroUsize::new(MOST_BURST as usize).expect("not zero");
 
-/// Interval at which the loss of paths is looked at.
-const LOSS_INTERVAL: Duration = Duration::from_millis(100);
-
 /// Schedulers, and their view of the paths.
 pub(super) struct PathScheduler {
     classes: ClassSet,
     /// Class that was written last.
     writing: u8,
+    /// Bytes that have left of each class on each access, while there are classes.
+    sent: BTreeMap<(u8, usize), u64>,
     /// Views of the first paths, in their order; kept for their room.
     views: Vec<PathView>,
     /// Their accesses.
     places: Vec<Place>,
-    /// Loss of paths by their numbers, where a class has a threshold for it, and when it was looked
-    /// at last.
-    losses: BTreeMap<u32, LossShare>,
-    losses_at: Option<Instant>,
+    watch: PathWatch,
     /// Whether data waited when the scheduler was asked last.
     has_data: bool,
     /// When a path that has to wait may send.
@@ -47,10 +44,10 @@ impl PathScheduler {
         Self {
             classes,
             writing: DEFAULT_NUMBER,
+            sent: BTreeMap::new(),
             views: Vec::new(),
             places: Vec::new(),
-            losses: BTreeMap::new(),
-            losses_at: None,
+            watch: PathWatch::default(),
             has_data: false,
             paced_until: None,
         }
@@ -67,9 +64,9 @@ impl PathScheduler {
         !self.has_data && self.classes.any_reinjects()
     }
 
-    /// Returns whether what blocks the receiver is reinjected in a class.
-    pub(super) fn reinjects(&mut self, class: u8) -> bool {
-        self.classes.reinjects(class)
+    /// Returns in which classes what blocks the receiver is reinjected, by their numbers.
+    pub(super) fn reinjecting(&mut self) -> [bool; MAX_CLASSES] {
+        std::array::from_fn(|class| self.classes.reinjects(class as u8))
     }
 
     /// Returns the paths as they were at the latest [`PathScheduler::update_views`].
@@ -152,42 +149,32 @@ impl PathScheduler {
         }
     }
 
-    /// Looks at what paths lose, where a class has a threshold for that and it is time.
-    pub(super) fn look_at_losses(
+    /// Looks at the paths for the thresholds of classes, where there are any.
+    pub(super) fn watch(
         &mut self,
-        paths: &PathSet,
-        quic: &mut Quic,
-        time: Time,
-        now: Instant,
+        paths: &mut PathSet,
+        congestion: &CongestionSet,
+        (quic, lane): (&mut Quic, &Lane),
+        times: (Time, Instant),
     ) {
-        if !self.classes.wants_loss() || self.losses_at.is_some_and(|t| now < t + LOSS_INTERVAL) {
-            return;
-        }
-        self.losses_at = Some(now);
-        self.losses
-            .retain(|n, _| paths.iter().any(|p| p.number == *n));
-        for p in paths.iter() {
-            let Some(stats) = quic.path_stats(p.id) else {
-                continue;
-            };
-            let (sent, lost) = (stats.sent_packets, stats.lost_packets);
-            let loss = self.losses.entry(p.number);
-            let loss = loss.or_insert_with(|| LossShare::new(sent, lost, time));
-            loss.update(sent, lost, time);
+        if self.classes.has_thresholds() {
+            let lets_return = |rtt| self.classes.let_return(rtt);
+            let of = (quic, lane);
+            self.watch.look(paths, congestion, of, lets_return, times);
         }
     }
 
-    /// Returns the classes that wait, the one whose turn it is in front.
-    pub(super) fn order(&mut self, waits: impl Fn(u8) -> bool) -> Order {
-        self.classes.turns().order(waits)
+    /// Returns those of the first `classes` that wait, the one whose turn it is in front.
+    pub(super) fn order(&mut self, classes: u8, waits: impl Fn(u8) -> bool) -> Order {
+        self.classes.turns().order(classes, waits)
     }
 
     /// Shows a class the paths as they were at the latest [`PathScheduler::update_views`].
     pub(super) fn show(&mut self, class: u8, accesses: &AccessSet) {
-        let losses = &self.losses;
-        let loss = |number| losses.get(&number).map_or(0.0, LossShare::share);
+        let watch = &self.watch;
+        let measured = |path: &PathView| watch.measured(path);
         self.classes
-            .show(class, &self.views, &self.places, accesses, loss);
+            .show(class, &self.views, &self.places, accesses, measured);
     }
 
     /// Returns the paths as a class was shown them last.
@@ -195,10 +182,16 @@ impl PathScheduler {
         self.classes.shown(class, &self.views).1
     }
 
-    /// Notes that data of a class was written, which has so many streams and flows.
-    pub(super) fn written(&mut self, class: u8, bytes: usize, active: usize) {
+    /// Notes that data of a class was written, which has so many streams and flows, after others were
+    /// asked that send nothing now.
+    pub(super) fn written(&mut self, class: u8, bytes: usize, active: usize, asked: &[u8]) {
         self.writing = class;
-        self.classes.turns().sent(class, bytes, active);
+        self.classes.turns().sent(class, bytes, active, asked);
+    }
+
+    /// Whether the scheduler of a class prefers the path on which data arrives first.
+    pub(super) fn by_delay(&mut self, class: u8) -> bool {
+        self.classes.shown(class, &self.views).0.by_delay()
     }
 
     /// Returns where data of a class leaves next.
@@ -222,9 +215,19 @@ impl PathScheduler {
         scheduler.decide_lost(time, flow, views, late)
     }
 
+    /// Returns the bytes that have left of each class on each access, by its number, with the headers
+    /// of IP, since there are classes.
+    pub(super) fn sent(&self) -> &BTreeMap<(u8, usize), u64> {
+        &self.sent
+    }
+
     /// Counts a burst that left on a path. Shares are of all that a link carries, while there
     /// is data to share; acknowledgements of what the peer sends are nobody's share.
-    pub(super) fn count_sent(&mut self, number: u32, transmit: &Transmit) {
+    pub(super) fn count_sent(
+        &mut self,
+        (number, access): (u32, Option<usize>),
+        transmit: &Transmit,
+    ) {
         let packets = transmit
             .size
             .div_ceil(transmit.segment_size.unwrap_or(transmit.size).max(1));
@@ -235,6 +238,9 @@ impl PathScheduler {
         let bytes = (transmit.size + packets * headers) as u64;
         if !self.has_data {
             return;
+        }
+        if let Some(access) = access.filter(|_| self.classes.has_others()) {
+            *self.sent.entry((self.writing, access)).or_default() += bytes;
         }
         let (scheduler, views) = self.classes.shown(self.writing, &self.views);
         if let Some(i) = views.iter().position(|v| v.id == number) {

@@ -57,7 +57,7 @@ impl Connection {
                 // may it hold up the rest.
                 let bytes = slot.in_flight.saturating_sub(p.in_flight_before);
                 p.pacer.sent(now, bytes, slot);
-                self.scheduler.count_sent(p.number, &transmit);
+                self.scheduler.count_sent((p.number, p.access), &transmit);
                 p.access
             }
             None => self.accesses.initial(),
@@ -78,9 +78,12 @@ impl Connection {
     }
 
     fn update_views(&mut self, now: Instant) {
-        let time = self.time(now);
-        self.scheduler
-            .look_at_losses(&self.paths, &mut self.quic, time, now);
+        let times = (self.time(now), now);
+        if let Some(lane) = &self.lane {
+            let of = (&mut self.quic, &**lane);
+            self.scheduler
+                .watch(&mut self.paths, &self.congestion, of, times);
+        }
         self.scheduler.update_views(
             &self.paths,
             &self.accesses,
@@ -263,52 +266,50 @@ impl Connection {
             return false;
         };
         lane.expire_copies(now);
-        let views = self.scheduler.views();
-        let free: Vec<u32> = match lane.has_copies() {
-            true => views
-                .iter()
-                .filter(|v| v.has_room())
-                .map(|v| v.id)
-                .collect(),
+        let with_room: Vec<u32> = match lane.has_copies() {
+            true => free(self.scheduler.views()).collect(),
             false => Vec::new(),
         };
         let lane = &*lane;
         let waits = |class| {
-            lane.waiting_in(class) > 0 || free.iter().any(|path| lane.has_copy(class, *path))
+            let copies = || with_room.iter().any(|path| lane.has_copy(class, *path));
+            lane.waiting_in(class) > 0 || copies()
         };
-        let (order, count) = self.scheduler.order(waits);
+        let (order, count) = self.scheduler.order(lane.classes(), waits);
         self.scheduler.set_has_data(count > 0);
-        let mut classes = order[..count].iter();
-        classes.any(|class| self.write_class(*class, room, now))
+        for (asked, class) in order[..count].iter().enumerate() {
+            let active = self.lane.as_ref().map_or(1, |l| l.active(*class));
+            let written = self.write_class(*class, room, now);
+            if written > 0 {
+                self.scheduler
+                    .written(*class, written, active, &order[..asked]);
+                return true;
+            }
+        }
+        false
     }
 
-    /// Writes data of one class, which has some; false if its scheduler sends none now.
-    fn write_class(&mut self, class: u8, room: usize, now: Instant) -> bool {
+    /// Writes data of one class, which has some; returns the bytes, none if its scheduler sends
+    /// nothing now.
+    fn write_class(&mut self, class: u8, room: usize, now: Instant) -> usize {
         let time = self.time(now);
         let Some(lane) = &mut self.lane else {
-            return false;
+            return 0;
         };
         self.scheduler.show(class, &self.accesses);
-        let active = lane.active(class);
         if lane.has_copies() {
             // What has left elsewhere comes before what is new.
-            lane.leave(self.control.room());
-            let free = self.scheduler.shown(class).iter();
-            let free: Vec<u32> = free
-                .filter(|v| v.usable && v.has_room())
-                .map(|v| v.id)
-                .collect();
-            for path in free {
+            for path in free(self.scheduler.shown(class)) {
                 if let Some(copy) = lane.write_pending_copy(class, path, room, now) {
-                    self.scheduler.written(class, copy.len(), active);
+                    let written = copy.len();
                     self.outbox.extend([(path, copy)]);
-                    return true;
+                    return written;
                 }
             }
         }
         let (waiting, send_window) = lane.flow(class);
         if waiting == 0 {
-            return false;
+            return 0;
         }
         let flow = |waiting| Flow {
             waiting,
@@ -330,13 +331,14 @@ impl Connection {
             }
         };
         lane.leave(self.control.room());
-        let mut written = 0;
+        let by_delay = self.scheduler.by_delay(class);
         let views = self.scheduler.shown(class);
         match decision {
             Decision::Send { path, most } => {
                 let view = &views[path];
                 let usable = views.iter().filter(|v| v.usable && !v.backup);
-                let fastest = usable.map(|v| v.srtt).min().unwrap_or(view.srtt);
+                let fastest = usable.map(|v| v.srtt).min().filter(|_| by_delay);
+                let fastest = fastest.unwrap_or(view.srtt);
                 lane.set_behind(view.srtt.saturating_sub(fastest) / 2);
                 for _ in 0..burst(view, most) {
                     let next = lane.write_next((&[view.id], &[]), room, (class, selection), now);
@@ -345,7 +347,6 @@ impl Connection {
                     if next.is_empty() {
                         break;
                     }
-                    written += next.iter().map(|(_, data)| data.len()).sum::<usize>();
                     self.outbox.extend(next);
                 }
             }
@@ -356,13 +357,12 @@ impl Connection {
                 let full = |v: &&PathView| takes_part(v, backups) && !ids.contains(&v.id);
                 let later: Vec<u32> = views.iter().filter(full).map(|v| v.id).collect();
                 let copies = lane.write_next((&ids, &later), room, (class, selection), now);
-                written += copies.iter().map(|(_, data)| data.len()).sum::<usize>();
                 self.outbox.extend(copies);
             }
             Decision::Wait(_) => {}
         }
-        self.scheduler.written(class, written, active);
-        !self.outbox.is_empty()
+        // Nothing else waited there.
+        self.outbox.bytes()
     }
 
     fn reinject(&mut self, room: usize, now: Instant) -> bool {
@@ -370,13 +370,10 @@ impl Connection {
         let Some(lane) = &mut self.lane else {
             return false;
         };
-        let Some((number, sent, pieces)) = lane.oldest() else {
+        let classes = self.scheduler.reinjecting();
+        let Some((class, number, sent, pieces)) = lane.oldest(classes) else {
             return false;
         };
-        let class = lane.class_of(&pieces[0]);
-        if !self.scheduler.reinjects(class) {
-            return false;
-        }
         self.scheduler.show(class, &self.accesses);
         let views = self.scheduler.shown(class);
         let mut on = self.outbox.reinjected_on(pieces[0]);
@@ -401,4 +398,10 @@ impl Connection {
         self.outbox.extend(copy.map(|data| (number, data)));
         written
     }
+}
+
+/// Returns the numbers of the usable paths that have room.
+fn free(views: &[PathView]) -> impl Iterator<Item = u32> {
+    let free = views.iter().filter(|v| v.usable && v.has_room());
+    free.map(|v| v.id)
 }

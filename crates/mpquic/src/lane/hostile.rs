@@ -33,7 +33,11 @@ enum Op {
     Reset(u64),
     Stop(u64),
     Message(usize, bool),
-    Send(u32),
+    /// Path, one on which it is to leave later, and class.
+    Send(u32, Option<u32>, u8),
+    PendingCopy(u32, u8),
+    SetClass(u64, u8),
+    Packet(u8, u32, usize),
     Acknowledge,
     Copy(u32),
     Read(u64),
@@ -136,7 +140,10 @@ fn op() -> impl Strategy<Value = Op> {
         1 => channel().prop_map(Op::Reset),
         1 => channel().prop_map(Op::Stop),
         1 => (0usize..70_000, any::<bool>()).prop_map(|(n, ordered)| Op::Message(n, ordered)),
-        4 => path().prop_map(Op::Send),
+        4 => (path(), prop::option::of(path()), 0u8..9).prop_map(|(p, l, c)| Op::Send(p, l, c)),
+        1 => (path(), 0u8..9).prop_map(|(p, c)| Op::PendingCopy(p, c)),
+        1 => (channel(), 0u8..9).prop_map(|(channel, c)| Op::SetClass(channel, c)),
+        1 => (0u8..9, near(9), 1usize..1500).prop_map(|(c, flow, n)| Op::Packet(c, flow as u32, n)),
         1 => Just(Op::Acknowledge),
         1 => path().prop_map(Op::Copy),
         2 => channel().prop_map(Op::Read),
@@ -234,17 +241,37 @@ impl Target {
                 lane.send_message(vec![1; n].into(), ordered);
                 self.written += n + 1000;
             }
-            Op::Send(path) => {
-                self.written += 1000
-                    * lane
-                        .write_next((&[path], &[]), 1200, (0, Selection::All), now)
-                        .len();
+            Op::Send(path, later, class) => {
+                let paths = (&[path][..], later.as_slice());
+                let sent = lane.write_next(paths, 1200, (class, Selection::All), now);
+                self.written += 3000 * sent.len();
+            }
+            Op::PendingCopy(path, class) => {
+                lane.expire_copies(now);
+                if lane.write_pending_copy(class, path, 1200, now).is_some() {
+                    self.written += 1500;
+                }
+            }
+            Op::SetClass(channel, class) => {
+                lane.set_class(channel, class);
+                self.written += 1000;
+            }
+            Op::Packet(class, flow, n) => {
+                let packet = Packet {
+                    class,
+                    flow,
+                    ordered: true,
+                    data: vec![1; n].into(),
+                    mark: |_| None,
+                };
+                lane.send_packet(packet, now);
+                self.written += n + 2000;
             }
             Op::Acknowledge => {
                 lane.write_ack(1200, now);
             }
             Op::Copy(path) => {
-                if let Some((_, _, pieces)) = lane.oldest() {
+                if let Some((.., pieces)) = lane.oldest([true; 8]) {
                     lane.write_copy(path, &pieces, 1200, now);
                     self.written += 1000;
                 }

@@ -39,7 +39,7 @@ mod wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use braid_core::class::DEFAULT_NUMBER;
+use braid_core::class::{DEFAULT_NUMBER, MAX_CLASSES};
 use bytes::{Bytes, BytesMut};
 use noq_proto::{PathId, VarInt};
 
@@ -274,6 +274,11 @@ impl Lane {
         (self.sender.waiting_in(class), self.sender.window(class))
     }
 
+    /// Returns how many classes have been used: others have nothing waiting.
+    pub(crate) fn classes(&self) -> u8 {
+        self.sender.classes()
+    }
+
     /// Returns the bytes of a class that wait.
     pub(crate) fn waiting_in(&self, class: u8) -> u64 {
         self.sender.waiting_in(class)
@@ -361,7 +366,8 @@ impl Lane {
         let probes = self.sender.waiting() >= PROBE_BACKLOG;
         let probes = probes.then_some(now);
         let fits = |p: &u32| self.recovery.room(*p, room, self.spare, probes);
-        let room = paths.iter().map(fits).min();
+        let known = |p: &u32| self.recovery.room(*p, room, 0, None);
+        let room = paths.iter().map(fits).chain(later.iter().map(known)).min();
         let (frames, pieces) = self.sender.fill(room.unwrap_or(0), class, selection, now);
         if frames.is_empty() {
             return Vec::new();
@@ -405,7 +411,8 @@ impl Lane {
         room: usize,
         now: Instant,
     ) -> Option<Bytes> {
-        let room = self.recovery.room(path, room, self.spare, None);
+        // What QUIC has to say goes with another.
+        let room = self.recovery.room(path, room, 0, None);
         loop {
             let (frames, pieces) = self.copies.take(class, path, room)?;
             // Of messages nobody knows.
@@ -416,10 +423,17 @@ impl Lane {
         }
     }
 
-    /// Returns path, send time and pieces of a datagram to reinject: of the oldest under way on
-    /// each path, where the peer may lack some of it, the one whose first piece is the lowest.
-    pub(crate) fn oldest(&self) -> Option<(u32, Instant, Vec<Piece>)> {
-        self.recovery.oldest(|p| self.sender.needs(p))
+    /// Returns class, path, send time and pieces of a datagram to reinject: of the oldest under way
+    /// on each path, where the peer may lack some of it that is of one of these classes, the one
+    /// whose first piece is the lowest.
+    pub(crate) fn oldest(
+        &self,
+        classes: [bool; MAX_CLASSES],
+    ) -> Option<(u8, u32, Instant, Vec<Piece>)> {
+        let wanted = |p: &Piece| self.sender.needs(p) && classes[usize::from(self.class_of(p))];
+        let (path, sent, pieces) = self.recovery.oldest(wanted)?;
+        let class = self.class_of(pieces.iter().find(|p| wanted(p))?);
+        Some((class, path, sent, pieces))
     }
 
     /// A copy of what is under way elsewhere, if that fits into `room` bytes here.

@@ -18,7 +18,7 @@ use super::wire::{Frame, message_header};
 /// Bytes of messages that may wait to leave.
 const MAX_BYTES: usize = 1 << 20;
 /// Bytes of packets that may wait to leave: then the longest queue loses its oldest.
-const MAX_PACKET_BYTES: usize = 4 << 20;
+pub(super) const MAX_PACKET_BYTES: usize = 4 << 20;
 /// Bytes of a flow in each turn: a packet.
 const QUANTUM: i64 = 1514;
 /// Queues of packets: flows of the same remainder share one, so that hosts cannot make ever more.
@@ -134,7 +134,7 @@ impl OutgoingMessages {
 
     /// Drops the oldest packets of the longest queue, up to half of it and 64 at once (RFC 8290
     /// 4.1.3); false where there are none.
-    fn drop_of_longest(&mut self) -> bool {
+    pub(super) fn drop_of_longest(&mut self) -> bool {
         let packets = self.flows.iter_mut().filter(|(key, _)| **key != COMMON);
         let Some((_, flow)) = packets.max_by_key(|(_, f)| f.bytes) else {
             return false;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::piece::Piece;
 use super::wire::{Frame, Frames};
 
-/// Copies that wait at most; the oldest are given up.
+/// Copies of a class that wait at most; the oldest are given up.
 const MAX: usize = 64;
 /// Age after which a copy is given up: it would come long after the first.
 const MAX_AGE: Duration = Duration::from_millis(100);
@@ -39,8 +39,11 @@ impl PendingCopies {
         if paths.is_empty() {
             return;
         }
-        if self.0.len() >= MAX {
-            self.0.pop_front();
+        let of_class = |p: &&Pending| p.class == class;
+        if self.0.iter().filter(of_class).count() >= MAX
+            && let Some(oldest) = self.0.iter().position(|p| p.class == class)
+        {
+            self.0.remove(oldest);
         }
         self.0.push_back(Pending {
             class,
@@ -70,7 +73,8 @@ impl PendingCopies {
         all.any(|p| p.class == class && p.paths.contains(&path))
     }
 
-    /// Takes the oldest copy of a class for a path, if it has at most `room` bytes.
+    /// Takes the oldest copy of a class for a path that has at most `room` bytes. One that has more is
+    /// given up: the path carries shorter packets than it did.
     pub(super) fn take(
         &mut self,
         class: u8,
@@ -78,16 +82,19 @@ impl PendingCopies {
         room: usize,
     ) -> Option<(Frames, Vec<Piece>)> {
         let is_next = |p: &Pending| p.class == class && p.paths.contains(&path);
-        let i = self.0.iter().position(is_next)?;
-        let next = self.0.get_mut(i)?;
-        if next.frames.iter().map(Frame::bytes).sum::<usize>() > room {
-            return None;
+        while let Some(i) = self.0.iter().position(is_next) {
+            let next = self.0.get_mut(i)?;
+            next.paths.retain(|p| *p != path);
+            let fits = next.frames.iter().map(Frame::bytes).sum::<usize>() <= room;
+            let taken = match next.paths.is_empty() {
+                true => self.0.remove(i).map(|p| (p.frames, p.pieces)),
+                false => Some((next.frames.clone(), next.pieces.clone())),
+            };
+            if fits {
+                return taken;
+            }
         }
-        next.paths.retain(|p| *p != path);
-        match next.paths.is_empty() {
-            true => self.0.remove(i).map(|p| (p.frames, p.pieces)),
-            false => Some((next.frames.clone(), next.pieces.clone())),
-        }
+        None
     }
 
     /// Forgets a path that has ended.
@@ -103,5 +110,65 @@ impl PendingCopies {
     pub(super) fn cost(&self) -> usize {
         let of = |p: &Pending| 256 + p.frames.iter().map(Frame::bytes).sum::<usize>();
         self.0.iter().map(of).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn copy(byte: u8, len: usize) -> (Frames, Vec<Piece>) {
+        let frame = Frame::Message {
+            number: byte.into(),
+            place: None,
+            total: len as u32,
+            offset: 0,
+            data: Bytes::from(vec![byte; len]),
+        };
+        ([frame].into_iter().collect(), vec![])
+    }
+
+    fn first(taken: Option<(Frames, Vec<Piece>)>) -> Option<u8> {
+        match &taken?.0[0] {
+            Frame::Message { data, .. } => data.first().copied(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_copy_leaves_once_on_each_path_in_order_and_in_time() {
+        let (mut copies, begin) = (PendingCopies::default(), Instant::now());
+        copies.push(1, copy(1, 100), &[7, 8], begin);
+        copies.push(1, copy(2, 1000), &[7], begin);
+        copies.push(1, copy(3, 100), &[7], begin);
+        copies.push(2, copy(4, 100), &[], begin);
+        assert!(copies.has(1, 7) && copies.has(1, 8) && !copies.has(2, 7));
+        assert_eq!(first(copies.take(1, 7, 200)), Some(1));
+        // One that does not fit holds up nothing behind it.
+        assert_eq!(first(copies.take(1, 7, 200)), Some(3));
+        assert_eq!(first(copies.take(1, 7, 2000)), None);
+        copies.push(1, copy(5, 100), &[8, 9], begin);
+        copies.forget(8);
+        assert_eq!(first(copies.take(1, 8, 200)), None);
+        assert_eq!(first(copies.take(1, 9, 200)), Some(5));
+        assert!(copies.is_empty());
+        copies.push(1, copy(6, 100), &[9], begin);
+        copies.expire(begin + MAX_AGE);
+        assert!(copies.has(1, 9));
+        copies.expire(begin + MAX_AGE * 2);
+        assert!(copies.is_empty());
+    }
+
+    #[test]
+    fn a_class_gives_up_its_own_oldest() {
+        let (mut copies, now) = (PendingCopies::default(), Instant::now());
+        copies.push(2, copy(200, 10), &[7], now);
+        for n in 0..100 {
+            copies.push(1, copy(n, 10), &[7], now);
+        }
+        assert_eq!(first(copies.take(1, 7, 100)), Some(36));
+        assert_eq!(first(copies.take(2, 7, 100)), Some(200));
+        assert!(copies.cost() < 64 * 400);
     }
 }

@@ -14,7 +14,7 @@ use super::control_updates::{ControlUpdates, Update};
 use super::error::Violation;
 use super::flow_control::{ALL_WINDOW, WINDOW};
 use super::message_numbering::Numbering;
-use super::outgoing_messages::Packet;
+use super::outgoing_messages::{MAX_PACKET_BYTES, Packet};
 use super::piece::{MIN_PIECE, Piece};
 use super::stream::Stream;
 use super::stream_set::StreamSet;
@@ -184,7 +184,22 @@ impl LaneSender {
     pub(super) fn packet(&mut self, mut packet: Packet, now: Instant) -> bool {
         packet.class = self.used(packet.class);
         let queue = self.queue_mut(packet.class);
-        queue.messages.push_packet(packet, now)
+        let taken = queue.messages.push_packet(packet, now);
+        // All classes together have as much as one may have.
+        while self.message_bytes() > MAX_PACKET_BYTES {
+            let used = self.classes[..self.used].iter_mut();
+            let longest = used.max_by_key(|c| c.messages.bytes());
+            if !longest.is_some_and(|c| c.messages.drop_of_longest()) {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// Bytes of messages of all classes that wait.
+    fn message_bytes(&self) -> usize {
+        let used = self.classes[..self.used].iter();
+        used.map(|c| c.messages.bytes()).sum()
     }
 
     /// The peer takes this much.
@@ -210,6 +225,11 @@ impl LaneSender {
         fresh.min(self.max_data - self.sent) + waiting
     }
 
+    /// Returns the number of the last class that was used, and one more.
+    pub(super) fn classes(&self) -> u8 {
+        self.used as u8
+    }
+
     /// Bytes of a class that wait and may be sent. Control updates leave with any class, and count as
     /// the default.
     pub(super) fn waiting_in(&self, class: u8) -> u64 {
@@ -224,8 +244,7 @@ impl LaneSender {
 
     /// Whether nothing waits but messages.
     pub(super) fn has_messages_alone(&self) -> bool {
-        let used = self.classes[..self.used].iter();
-        let messages: u64 = used.map(|c| c.messages.bytes() as u64).sum();
+        let messages = self.message_bytes() as u64;
         messages > 0 && self.waiting() == messages
     }
 
@@ -245,7 +264,8 @@ impl LaneSender {
         let of = |s: &Stream| s.max_data.saturating_sub(s.base).min(s.span);
         let turn = self.queue(class).turn;
         // Those that rest hold nothing up.
-        let last = self.streams.get(turn).into_iter();
+        let last = self.streams.get(turn).filter(|s| s.class == class);
+        let last = last.into_iter();
         let ready = self.streams.in_turn(known(class), turn).map(|(_, s)| s);
         let live = last.chain(ready).filter(|s| !s.reset);
         let one = live.map(of).max().unwrap_or(u64::MAX);

@@ -296,6 +296,15 @@ impl Session {
         Ok(first.and_then(|c| Pin::of(&c).ok()))
     }
 
+    /// Returns the bytes that have left of each class on each access, with the headers of IP; nothing
+    /// without classes.
+    ///
+    /// # Errors
+    /// [`Error::Ended`].
+    pub fn class_bytes(&self) -> Result<BTreeMap<(u8, String), u64>, Error> {
+        Ok(self.0.ask(|_, c| c.class_bytes())?)
+    }
+
     /// Waits for its end.
     pub async fn ended(&self) -> Ended {
         poll_fn(

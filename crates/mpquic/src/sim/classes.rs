@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use braid_core::Time;
 use braid_core::class::ClassSteering;
 use braid_core::sched::WrrMode;
+use braid_radio::model::LossSpec;
 use bytes::Bytes;
 
 use super::app::App;
@@ -249,6 +250,107 @@ fn a_class_leaves_a_path_whose_round_trip_exceeds_its_threshold() {
     }
     assert!(delays[0] > 80.0, "it waits in the queue: {delays:?}");
     assert!(delays[1] < 50.0, "it goes by the other path: {delays:?}");
+}
+
+#[test]
+fn a_class_returns_to_a_path_whose_round_trip_falls_again_though_nothing_else_flows_there() {
+    // Bulk of a class fills the long queue of the nearer path for a while.
+    let radios = [radio(10.0, 5.0, 400), radio(10.0, 30.0, 40)];
+    let mut options = steered(&[
+        (1, r#"{"mode": "active-standby", "order": ["a0"]}"#),
+        (
+            2,
+            r#"{"mode": "active-standby", "order": ["a0", "a1"], "max_rtt_ms": 100}"#,
+        ),
+    ]);
+    "cubic".clone_into(&mut options.congestion_control);
+    let load = Load {
+        channels: [(1, 1)].into(),
+        voice: Some(2),
+    };
+    let mut run = Run::new(&radios, &options, load);
+    run.go(4000);
+    let mut beside = run.go(2000);
+    assert!(
+        (25.0..50.0).contains(&beside.delay(50)),
+        "{:?}",
+        beside.delay(50)
+    );
+    // What waits of it leaves, and no more comes.
+    run.load.channels.clear();
+    run.go(8000);
+    let mut after = run.go(2000);
+    assert!(after.delay(95) < 15.0, "{:?}", after.delay(95));
+}
+
+#[test]
+fn a_class_leaves_a_path_that_loses_more_than_its_threshold() {
+    let mut lossy = radio(20.0, 5.0, 40);
+    lossy.down.loss = LossSpec::Bernoulli(0.03);
+    let radios = [lossy, radio(20.0, 60.0, 40)];
+    for (threshold, leaves) in [("", false), (r#", "max_loss_percent": 1"#, true)] {
+        let options = steered(&[
+            (1, r#"{"mode": "active-standby", "order": ["a0"]}"#),
+            (
+                2,
+                &format!(r#"{{"mode": "active-standby", "order": ["a0", "a1"]{threshold}}}"#),
+            ),
+        ]);
+        let load = Load {
+            channels: [(1, 1)].into(),
+            voice: Some(2),
+        };
+        let mut run = Run::new(&radios, &options, load);
+        run.go(4000);
+        let mut outcome = run.go(3000);
+        let (came, median) = (outcome.delays.len(), outcome.delay(50));
+        assert_eq!(median > 59.0, leaves, "{threshold}: {median} ms");
+        // 150 packets: by the path without loss all of them come.
+        assert_eq!(came >= 150, leaves, "{threshold}: {came}");
+    }
+}
+
+#[test]
+fn packets_wait_for_no_path_that_their_class_does_not_use() {
+    let options = steered(&[(1, r#"{"mode": "active-standby", "order": ["a1"]}"#)]);
+    let radios = [radio(20.0, 5.0, 40), radio(20.0, 30.0, 40)];
+    let load = Load {
+        voice: Some(1),
+        ..Load::default()
+    };
+    let mut run = Run::new(&radios, &options, load);
+    run.go(1000);
+    let mut outcome = run.go(3000);
+    assert!(
+        (30.0..32.0).contains(&outcome.delay(95)),
+        "{:?}",
+        outcome.delay(95)
+    );
+}
+
+#[test]
+fn a_class_that_could_not_send_for_long_takes_no_more_than_its_share() {
+    let options = steered(&[
+        (1, r#"{"mode": "active-standby", "order": ["a0", "a1"]}"#),
+        (2, r#"{"mode": "active-standby", "order": ["a1", "a0"]}"#),
+    ]);
+    let radios = [radio(2.0, 10.0, 40), radio(20.0, 12.0, 40)];
+    let load = Load {
+        channels: [(1, 1), (3, 2)].into(),
+        ..Load::default()
+    };
+    for dead in [0, 1] {
+        let mut run = Run::new(&radios, &options, load.clone());
+        run.go(10_000);
+        run.world.pass(dead, false);
+        run.go(2000);
+        let outcome = run.go(6000);
+        let all: u64 = outcome.bytes.values().sum();
+        for channel in [1, 3] {
+            let share = outcome.bytes.get(&channel).copied().unwrap_or(0) as f64 / all as f64;
+            assert!((share - 0.5).abs() < 0.1, "{dead} {channel}: {outcome:?}");
+        }
+    }
 }
 
 #[test]
