@@ -27,7 +27,7 @@ pub struct RouteError {
     source: io::Error,
 }
 
-/// Metric of a route that refuses: behind all others.
+/// Metric of a route behind all others, as of one that refuses.
 const LAST: u32 = u32::MAX;
 /// Metric of the route that is used.
 const FIRST: u32 = 1;
@@ -39,6 +39,8 @@ pub(crate) enum Hop {
     ThisMachine(u32),
     /// To the destination, which is on the link of an interface.
     Link(u32),
+    /// The same where no other route leads anywhere.
+    LastLink(u32),
     /// To a gateway.
     Gateway {
         /// Index of the interface.
@@ -154,6 +156,7 @@ impl Marked {
         let (kind, scope, by, metric) = match hop {
             Hop::ThisMachine(by) => (RouteType::Local, RouteScope::Host, Some(by), None),
             Hop::Link(by) => (RouteType::Unicast, RouteScope::Link, Some(by), Some(FIRST)),
+            Hop::LastLink(by) => (RouteType::Unicast, RouteScope::Link, Some(by), Some(LAST)),
             Hop::Gateway { by, .. } => (
                 RouteType::Unicast,
                 RouteScope::Universe,

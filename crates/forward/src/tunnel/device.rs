@@ -1,18 +1,24 @@
 //! The device's end of the tunnel.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use braid_core::class::DEFAULT_NUMBER;
 use braid_mpquic::Session;
-use futures_util::FutureExt;
-use futures_util::future::select_all;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::interface::{Interface, Reader, Writer};
 use super::{Addresses, TunnelError, packet, read, routes};
 use crate::carrier::next_session;
 use crate::wire::{self, Refusal};
+
+/// Time in which the interface of a class begins to carry packets.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// State of the tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,32 +36,58 @@ pub enum State {
 #[derive(Clone)]
 struct ClassInterface {
     class: u8,
-    interface: Arc<Interface>,
+    /// Absent where the kernel makes none: packets of the class go as the default's.
+    interface: Option<Arc<Interface>>,
 }
 
-/// Interfaces of the classes, that of the default in front.
+/// State that the tunnel shares with those who look at it.
+struct Shared {
+    state: watch::Sender<State>,
+    /// Interfaces of the classes, that of the default in front.
+    interfaces: watch::Sender<Vec<ClassInterface>>,
+    /// Classes whose interfaces carry packets, or cannot.
+    settled: watch::Sender<BTreeSet<u8>>,
+}
+
+/// Interfaces of the classes of a tunnel, to which others can be added at any time.
 #[derive(Clone)]
-pub struct Classes(Arc<watch::Sender<Vec<ClassInterface>>>);
+pub struct Classes(Arc<Shared>);
 
 impl Classes {
-    /// Adds the interfaces of classes that have none, in the network namespace of the calling thread.
+    /// Adds the interfaces of classes that have none, in the network namespace of the calling thread,
+    /// and waits until they carry packets, if the tunnel is up.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// The kernel's refusal of some: packets of these go as the default's.
     pub async fn add(&self, classes: &[u8]) -> Result<(), TunnelError> {
+        let mut done = Ok(());
         for class in classes {
-            if self.0.borrow().iter().any(|c| c.class == *class) {
+            let is_it = |c: &ClassInterface| c.class == *class;
+            if self.0.interfaces.borrow().iter().any(is_it) {
                 continue;
             }
-            let interface = create(*class).await?;
-            self.0.send_modify(|all| {
-                all.push(ClassInterface {
-                    class: *class,
-                    interface,
-                });
-            });
+            let created = create(*class).await;
+            let interface = created.map_err(|e| done = Err(e)).ok();
+            let class = ClassInterface {
+                class: *class,
+                interface,
+            };
+            self.0.interfaces.send_modify(|all| all.push(class));
         }
-        Ok(())
+        let mut settled = self.0.settled.subscribe();
+        let (mut state, is_up) = (self.0.state.subscribe(), |s: &State| {
+            matches!(s, State::Up(_))
+        });
+        let all = settled.wait_for(|there| classes.iter().all(|c| there.contains(c)));
+        let settled = async {
+            tokio::select! {
+                _ = all => {}
+                _ = state.wait_for(|s| !is_up(s)) => {}
+            }
+        };
+        // Who comes late goes as the default.
+        let _ = timeout(PATIENCE, settled).await;
+        done
     }
 }
 
@@ -71,8 +103,9 @@ async fn create(class: u8) -> Result<Arc<Interface>, TunnelError> {
 
 /// Tunnel of a device over the session that there is.
 pub struct Tunnel {
-    classes: Classes,
-    state: watch::Sender<State>,
+    /// Interface of the default class, by which packets come back.
+    default: Arc<Interface>,
+    shared: Arc<Shared>,
 }
 
 impl Tunnel {
@@ -82,107 +115,152 @@ impl Tunnel {
     /// # Errors
     /// The kernel's refusal.
     pub async fn create() -> Result<Self, TunnelError> {
-        let classes = Classes(Arc::new(watch::Sender::new(Vec::new())));
-        classes.add(&[DEFAULT_NUMBER]).await?;
-        Ok(Self {
-            classes,
+        let default = create(DEFAULT_NUMBER).await?;
+        let interface = ClassInterface {
+            class: DEFAULT_NUMBER,
+            interface: Some(Arc::clone(&default)),
+        };
+        let shared = Shared {
             state: watch::Sender::default(),
+            interfaces: watch::Sender::new(vec![interface]),
+            settled: watch::Sender::default(),
+        };
+        Ok(Self {
+            default,
+            shared: Arc::new(shared),
         })
     }
 
-    /// Returns the interfaces of the classes, to which others can be added at any time.
+    /// Returns the interfaces of the classes.
     pub fn classes(&self) -> Classes {
-        self.classes.clone()
+        Classes(Arc::clone(&self.shared))
     }
 
     /// Returns the state, as it is from now on.
     pub fn state(&self) -> watch::Receiver<State> {
-        self.state.subscribe()
+        self.shared.state.subscribe()
     }
 
-    /// Carries packets over one session after the other, for as long as it is polled.
-    pub async fn run(self, mut sessions: watch::Receiver<Option<Session>>) {
+    /// Carries packets over one session after the other, for as long as it is polled. Why a class
+    /// goes as the default is told to `told`.
+    pub async fn run(self, mut sessions: watch::Receiver<Option<Session>>, told: impl Fn(String)) {
         let mut before = None;
         while let Some(session) = next_session(&mut sessions, before.as_ref()).await {
-            let state = match self.over(&session).await {
+            let state = match self.over(&session, &told).await {
                 Ok(()) => State::Waiting,
                 Err(why) => State::Down(why),
             };
-            let all = self.classes.0.borrow().clone();
-            for class in all {
-                let _ = class.interface.set_up(false).await;
+            let all = self.shared.interfaces.borrow().clone();
+            for interface in all.iter().filter_map(|c| c.interface.as_ref()) {
+                let _ = interface.set_up(false).await;
             }
-            self.state.send_replace(state);
+            self.shared.settled.send_replace(BTreeSet::new());
+            self.shared.state.send_replace(state);
             session.ended().await;
-            self.state.send_replace(State::Waiting);
+            self.shared.state.send_replace(State::Waiting);
             before = Some(session);
         }
     }
 
     /// Carries packets over one session until it ends, or says why it does not.
-    async fn over(&self, session: &Session) -> Result<(), String> {
+    async fn over(&self, session: &Session, told: &impl Fn(String)) -> Result<(), String> {
         let given = match request(session).await {
             Ok(given) => given?,
             // The session has ended.
             Err(_) => return Ok(()),
         };
-        let mut changed = self.classes.0.subscribe();
+        let by = self.default.index();
+        let configured = configure(&self.default, given).await;
+        configured.map_err(|e| e.to_string())?;
+        for ip in given.iter() {
+            let added = routes::add(ip.is_ipv4(), by).await;
+            added.map_err(|e| e.to_string())?;
+        }
+        let mut interfaces = self.shared.interfaces.subscribe();
+        let mut receiving = std::pin::pin!(receive(&self.default, session, given));
+        let mut sending = FuturesUnordered::new();
+        let default = Arc::clone(&self.default);
+        sending.push(send(DEFAULT_NUMBER, default, session).boxed());
+        let mut settled = BTreeSet::from([DEFAULT_NUMBER]);
         loop {
-            let all = changed.borrow_and_update().clone();
-            for class in &all {
-                configure(class, given).await.map_err(|e| e.to_string())?;
-            }
-            self.state.send_replace(State::Up(given));
-            let sending = all.iter().map(|class| send(class, session).boxed());
-            tokio::select! {
-                (e, i, _) = select_all(sending) => {
-                    let name = all[i].interface.name();
-                    return Err(format!("read packets from {name}: {e}"));
+            let all = interfaces.borrow_and_update().clone();
+            for class in all {
+                if !settled.insert(class.class) {
+                    continue;
                 }
-                () = receive(&all[0], session, given) => return Ok(()),
-                Ok(()) = changed.changed() => {}
+                let begun = begin(&class, by, given).await;
+                if let Err(e) = begun {
+                    told(format!("packets of a class go as the default's: {e}"));
+                } else if let Some(interface) = class.interface {
+                    sending.push(send(class.class, interface, session).boxed());
+                }
+            }
+            self.shared.settled.send_replace(settled.clone());
+            self.shared.state.send_if_modified(|state| {
+                let before = std::mem::replace(state, State::Up(given));
+                before != *state
+            });
+            tokio::select! {
+                Some((class, e)) = sending.next() => {
+                    let why = format!("read packets from {}: {e}", super::interface(class));
+                    match class {
+                        DEFAULT_NUMBER => return Err(why),
+                        _ => told(format!("packets of a class go as the default's: {why}")),
+                    }
+                }
+                () = &mut receiving => return Ok(()),
+                Ok(()) = interfaces.changed() => {}
             }
         }
     }
 }
 
-async fn configure(at: &ClassInterface, given: Addresses) -> Result<(), TunnelError> {
-    // A route by the interface needs it up, and it forgets its routes when it goes down.
-    at.interface.set_up(true).await?;
-    let lengths = given
-        .iter()
-        .map(|ip| (ip, if ip.is_ipv4() { 32 } else { 128 }));
-    at.interface
-        .set_addresses(&lengths.collect::<Vec<_>>())
-        .await?;
+/// Has packets of a class go into its own interface, or else into that of the default.
+async fn begin(at: &ClassInterface, default: u32, given: Addresses) -> Result<(), TunnelError> {
     for ip in given.iter() {
-        routes::add(ip.is_ipv4(), at.class, at.interface.index()).await?;
+        routes::fall_back(ip.is_ipv4(), at.class, default).await?;
+    }
+    let Some(interface) = &at.interface else {
+        return Ok(());
+    };
+    configure(interface, given).await?;
+    for ip in given.iter() {
+        routes::add_class(ip.is_ipv4(), at.class, interface.index()).await?;
     }
     Ok(())
 }
 
-/// Sends what comes from an interface; returns why no more does.
-async fn send(at: &ClassInterface, session: &Session) -> std::io::Error {
+async fn configure(interface: &Interface, given: Addresses) -> Result<(), TunnelError> {
+    // A route by the interface needs it up, and it forgets its routes when it goes down.
+    interface.set_up(true).await?;
+    let lengths = given
+        .iter()
+        .map(|ip| (ip, if ip.is_ipv4() { 32 } else { 128 }));
+    interface.set_addresses(&lengths.collect::<Vec<_>>()).await
+}
+
+/// Sends what comes from an interface; returns its class and why no more does.
+async fn send(class: u8, at: Arc<Interface>, session: &Session) -> (u8, std::io::Error) {
     let mut reader = Reader::default();
     let mut packets = Vec::new();
     loop {
-        if let Err(e) = reader.read(&at.interface, &mut packets).await {
-            return e;
+        if let Err(e) = reader.read(&at, &mut packets).await {
+            return (class, e);
         }
         // After its end they are lost, as on any way that has ended.
         let all = packets.drain(..);
-        let _ = session.send_packets(all.map(|p| packet::queued_with_class(p, at.class)));
+        let _ = session.send_packets(all.map(|p| packet::queued_with_class(p, class)));
     }
 }
 
 /// Writes what comes from the session to an interface, until the session ends.
-async fn receive(at: &ClassInterface, session: &Session, given: Addresses) {
+async fn receive(at: &Interface, session: &Session, given: Addresses) {
     let mut writer = Writer::default();
     let mut packets = Vec::new();
     while session.messages(&mut packets).await.is_ok() {
         let is_ours = |to| given.iter().any(|ip| ip == to);
         packets.retain(|p| packet::ends(p).is_some_and(|(_, to)| is_ours(to)));
-        writer.write(&at.interface, &packets).await;
+        writer.write(at, &packets).await;
         packets.clear();
     }
 }

@@ -20,8 +20,11 @@ impl FlowClasses {
     pub(super) fn learn(&mut self, flow: impl FnOnce() -> u32, class: u8) {
         if class == DEFAULT_NUMBER {
             // As a rule there is nothing to forget.
-            if !(self.young.is_empty() && self.old.is_empty()) {
-                let flow = flow();
+            if self.young.is_empty() && self.old.is_empty() {
+                return;
+            }
+            let flow = flow();
+            if self.class(flow) != DEFAULT_NUMBER {
                 self.young.remove(&flow);
                 self.old.remove(&flow);
             }

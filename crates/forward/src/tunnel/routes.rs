@@ -22,9 +22,20 @@ fn into(class: u8) -> Marked {
     }
 }
 
-/// Leads marked packets of one family and class to the interface.
-pub(super) async fn add(v4: bool, class: u8, interface: u32) -> Result<(), RouteError> {
-    into(class).add(v4, Hop::Link(interface)).await
+/// Leads marked packets of one family into the interface of the default class.
+pub(super) async fn add(v4: bool, interface: u32) -> Result<(), RouteError> {
+    into(DEFAULT_NUMBER).add(v4, Hop::Link(interface)).await
+}
+
+/// Leads marked packets of one family and class into the interface of the default, while there is
+/// none of the class.
+pub(super) async fn fall_back(v4: bool, class: u8, default: u32) -> Result<(), RouteError> {
+    into(class).add(v4, Hop::LastLink(default)).await
+}
+
+/// Leads marked packets of one family and class into the interface of the class.
+pub(super) async fn add_class(v4: bool, class: u8, interface: u32) -> Result<(), RouteError> {
+    into(class).set(v4, None, Hop::Link(interface)).await
 }
 
 /// Removes the rules of both families and all classes. The routes go with the interfaces.

@@ -86,7 +86,7 @@ fn packets_of_hosts_go_through_the_tunnel() {
             let divert = Divert::start(&[LAN.into()], [(0, ports())].into(), true, vec![])
                 .await
                 .unwrap();
-            let running = tokio::spawn(tunnel.run(sessions));
+            let running = tokio::spawn(tunnel.run(sessions, |_| {}));
             let up = |s: &State| matches!(s, State::Up(_));
             let up = tokio::time::timeout(Duration::from_secs(5), state.wait_for(up)).await;
             let State::Up(given) = up.unwrap().unwrap().clone() else {
@@ -138,7 +138,7 @@ fn a_device_is_told_why_there_is_no_tunnel() {
         with_sessions(&w, &options, serve_service, |sessions| async move {
             let tunnel = Tunnel::create().await.unwrap();
             let mut state = tunnel.state();
-            let _running = tokio::spawn(tunnel.run(sessions));
+            let _running = tokio::spawn(tunnel.run(sessions, |_| {}));
             let down = |s: &State| matches!(s, State::Down(told) if told.contains(why));
             let told = tokio::time::timeout(Duration::from_secs(5), state.wait_for(down)).await;
             assert!(told.is_ok(), "{why}");
