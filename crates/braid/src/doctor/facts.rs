@@ -97,8 +97,8 @@ pub(super) struct Interface {
     pub(super) offloads: Option<Offloads>,
 }
 
-/// How an interface answers and asks ARP: the values in force, the larger ones of `all` and its
-/// own.
+/// How an interface answers and asks ARP, and checks sources: the values in force, the larger ones
+/// of `all` and its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Arp {
     pub(super) interface: String,
@@ -106,6 +106,8 @@ pub(super) struct Arp {
     pub(super) ignore: u32,
     /// `arp_announce`.
     pub(super) announce: u32,
+    /// `rp_filter`, which checks the sources of what arrives: 1 is strict (RFC 3704 2.2).
+    pub(super) source_check: u32,
 }
 
 /// Generic receive offload, generic and TCP segmentation offload.

@@ -148,6 +148,7 @@ fn arp(interface: &str) -> Option<Arp> {
         interface: interface.to_owned(),
         ignore: in_force("arp_ignore")?,
         announce: in_force("arp_announce")?,
+        source_check: in_force("rp_filter")?,
     })
 }
 

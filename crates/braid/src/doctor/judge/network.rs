@@ -8,6 +8,7 @@ use crate::doctor::facts::{Arp, Buffers, Facts, Interface};
 pub(super) fn rows(f: &Facts) -> Vec<Row> {
     let mut rows: Vec<Row> = f.interfaces.iter().filter_map(offloads).collect();
     rows.extend(arp(&f.arp));
+    rows.extend(source_check(&f.arp));
     rows.extend(f.receive.map(|(now, wanted)| receive(now, wanted)));
     rows.extend(f.send.map(send));
     rows.extend(f.stale_loss_cnt.map(stale));
@@ -60,6 +61,29 @@ fn arp(all: &[Arp]) -> Option<Row> {
             "where two are in one LAN, all that is sent to both arrives on one of them; braid up \
              sets it for its accesses",
             "sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2",
+        ),
+    })
+}
+
+/// `None` for a single interface: what arrives there has no other to come by.
+fn source_check(all: &[Arp]) -> Option<Row> {
+    const WHAT: &str = "check of sources";
+    if all.len() < 2 {
+        return None;
+    }
+    let strict = all.iter().filter(|a| a.source_check == 1);
+    let names: Vec<&str> = strict.map(|a| a.interface.as_str()).collect();
+    let loose = names
+        .iter()
+        .map(|n| format!("net.ipv4.conf.{n}.rp_filter=2"));
+    Some(match &names[..] {
+        [] => ok(WHAT, "replies arrive by any interface"),
+        some => lacks(
+            WHAT,
+            Verdict::Weak,
+            format!("{} take only what the routes lead back", some.join(", ")),
+            "replies to what a rule sends directly by an access that is not the default are dropped",
+            &format!("sysctl -w {}", loose.collect::<Vec<_>>().join(" ")),
         ),
     })
 }

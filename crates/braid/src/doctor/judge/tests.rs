@@ -80,6 +80,7 @@ fn several_interfaces_are_to_answer_for_themselves() {
         interface: interface.into(),
         ignore,
         announce,
+        source_check: 0,
     };
     let mut f = all();
     f.arp = vec![arp("wlan0", 0, 0)];
@@ -89,6 +90,35 @@ fn several_interfaces_are_to_answer_for_themselves() {
     assert_eq!(all.len(), 1);
     assert!(all[0].found.starts_with("lifi0 answer"), "{all:?}");
     f.arp[1].ignore = 1;
+    assert_eq!(flaws(&f), []);
+}
+
+#[test]
+fn strict_checks_of_sources_are_told_where_there_are_several_interfaces() {
+    let interface = |interface: &str, source_check| Arp {
+        interface: interface.into(),
+        ignore: 1,
+        announce: 2,
+        source_check,
+    };
+    let mut f = all();
+    f.arp = vec![interface("wlan0", 1)];
+    assert_eq!(flaws(&f), []);
+    f.arp = vec![
+        interface("wlan0", 1),
+        interface("lifi0", 2),
+        interface("wwan0", 1),
+    ];
+    let all = flaws(&f);
+    assert_eq!(all.len(), 1);
+    assert!(
+        all[0].found.starts_with("wlan0, wwan0 take only"),
+        "{all:?}"
+    );
+    let remedy = "sysctl -w net.ipv4.conf.wlan0.rp_filter=2 net.ipv4.conf.wwan0.rp_filter=2";
+    assert_eq!(all[0].remedy, remedy);
+    f.arp.retain(|a| a.interface == "lifi0");
+    f.arp.push(interface("eth0", 0));
     assert_eq!(flaws(&f), []);
 }
 
