@@ -35,11 +35,11 @@ mod scheduler;
 #[cfg(test)]
 mod tests;
 
-pub use access::{AccessAddress, AccessChange, AccessStatus, Expected, Ignored};
+pub use access::{AccessAddress, AccessChange, AccessStatus, CapStatus, Expected, Ignored};
 pub use braid_core::{AccessState, Engine, Role};
 pub use decisions::{AccessControl, ControlStatus, ProbeControl};
 pub use event::{Event, EventKind, Events, SubflowEvent};
-pub use rules::{RuleCount, RuleStatus, Rules};
+pub use rules::{ClassStatus, RuleCount, RuleStatus, Rules};
 pub use scheduler::{Acks, Lane, SchedulerChange, Scheduling};
 
 /// `GET /v1/status`: what this end is and has set up.

@@ -32,10 +32,10 @@ pub mod registration;
 
 pub use control::{
     AccessAddress, AccessChange, AccessControl, AccessState, AccessStatus, Acks, ApiError,
-    Connection, Connections, ControlStatus, Counters, Engine, Event, EventKind, Events, Expected,
-    FallbackAt, Ignored, LanStatus, Lane, MptcpFacts, PathLimits, Priorities, ProbeControl, Role,
-    RuleCount, RuleStatus, Rules, SchedulerChange, Scheduling, Status, Subflow, SubflowEvent,
-    Weights,
+    CapStatus, ClassStatus, Connection, Connections, ControlStatus, Counters, Engine, Event,
+    EventKind, Events, Expected, FallbackAt, Ignored, LanStatus, Lane, MptcpFacts, PathLimits,
+    Priorities, ProbeControl, Role, RuleCount, RuleStatus, Rules, SchedulerChange, Scheduling,
+    Status, Subflow, SubflowEvent, Weights,
 };
 
 /// Where a daemon serves its control API unless it is told otherwise.

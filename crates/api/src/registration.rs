@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// First byte of a request, by which whoever reads a connection or a stream tells it from others.
 pub const FIRST: u8 = b'{';
 /// Longest line, bytes.
-pub const MAX_BYTES: usize = 16 << 10;
+pub const MAX_BYTES: usize = 64 << 10;
 /// Most accesses of one device.
 pub const MAX_ACCESSES: usize = 16;
 /// Longest name of a device or an access, bytes.
@@ -239,7 +239,18 @@ mod tests {
         };
         let accesses = (0..MAX_ACCESSES).map(|n| (name(n), access.clone()));
         let weights = (0..MAX_ACCESSES).map(|n| (name(n), 0.123_456_789_012_345_6));
+        let class = ClassSteering {
+            mode: "load-balancing".into(),
+            weights: (0..MAX_ACCESSES)
+                .map(|n| (name(n), 0.123_456_789_012_345_6))
+                .collect(),
+            max_rtt_ms: Some(65_535),
+            max_loss_percent: Some(0.123_456_789_012_345_6),
+            reinject: true,
+            ..ClassSteering::default()
+        };
         let request = Request {
+            classes: (1..MAX_CLASSES as u8).map(|n| (n, class.clone())).collect(),
             over: Some(name(0)),
             paths: (0..64).map(|n| (u32::MAX - n, name(1))).collect(),
             weights: Some(weights.collect()),

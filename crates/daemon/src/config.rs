@@ -8,7 +8,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use braid_access::settings::{AccessSpec, Mesh, Settings};
 use braid_api::config::{self as file, DeviceAccess, Format, ProxyAccess};
@@ -50,6 +50,8 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// Group whose members may read over the control socket.
     pub group: Option<String>,
+    /// File that remembers how much of their caps accesses have used.
+    pub usage: PathBuf,
     /// How much sockets may hold.
     pub buffers: Buffers,
     /// How this end shares its sending among the accesses; the kernel's way if
@@ -67,6 +69,8 @@ pub struct Config {
     pub lan: Option<file::Lan>,
     /// Classes of what they send beside the default, by name.
     pub classes: BTreeMap<String, Class>,
+    /// Numbers that names of classes have, or had last while the daemon ran.
+    class_numbers: BTreeMap<String, u8>,
     /// Rules about them, in the order of precedence.
     pub rules: Vec<Rule>,
     /// At the device its accesses, at the proxy those of its peer.
@@ -134,6 +138,8 @@ pub struct Access {
     pub expected: Expected,
     /// Estimator of what it carries, for policies.
     pub estimator: file::Estimator,
+    /// What it may carry in a month. Set at the device.
+    pub cap: Option<file::Cap>,
     /// Addresses under which its device has registered it, the newest last; none in an access of
     /// the file. At the proxy.
     pub registered: Option<Vec<IpAddr>>,
@@ -152,6 +158,7 @@ impl From<(String, DeviceAccess)> for Access {
             weight: a.weight,
             expected: a.expected,
             estimator: a.estimator,
+            cap: a.cap,
             registered: None,
         }
     }
@@ -170,6 +177,7 @@ impl From<(String, ProxyAccess)> for Access {
             weight: a.weight,
             expected: Expected::default(),
             estimator: a.estimator,
+            cap: None,
             registered: None,
         }
     }
@@ -250,6 +258,7 @@ where
         metrics: c.metrics.listen,
         group: c.control_socket.group,
         probe: c.probe,
+        usage: c.usage.ledger,
         buffers: c.buffers.into(),
         pin: scheduler.and_then(|s| s.pin).unwrap_or(true),
         scheduler: weighted(schedules.map(file::Scheduler::change), &c.control),
@@ -257,10 +266,17 @@ where
         cc: scheduler.and_then(|s| s.cc.clone()),
         quic,
         lan: c.lan,
+        class_numbers: numbers_of(&classes),
         classes,
         rules,
         accesses: c.access.into_iter().map(Access::from).collect(),
     })
+}
+
+/// Returns the number of each name.
+fn numbers_of(classes: &BTreeMap<String, Class>) -> BTreeMap<String, u8> {
+    let all = classes.iter();
+    all.map(|(name, c)| (name.clone(), c.number)).collect()
 }
 
 /// Numbers classes in their order.
@@ -329,20 +345,27 @@ pub(super) fn access_at(networks: &[(IpNet, String)], address: IpAddr) -> Option
 impl Config {
     /// Numbers the classes as those of the configuration before, as far as they are called so.
     pub(super) fn keep_numbers(&mut self, before: &Self) {
-        let numbers = |classes: &BTreeMap<String, Class>| {
-            let all = classes.iter().map(|(name, c)| (name.clone(), c.number));
-            all.collect::<BTreeMap<_, _>>()
-        };
         let names = self.classes.keys().map(String::as_str);
-        let kept = class::numbered(names, &numbers(&before.classes));
+        let kept = class::numbered(names, &before.class_numbers);
         for (name, class) in &mut self.classes {
             class.number = kept[name];
         }
+        // A name that comes back has its number again, unless another has it now.
+        self.class_numbers.clone_from(&before.class_numbers);
+        self.class_numbers
+            .retain(|_, n| !kept.values().any(|kept| kept == n));
+        self.class_numbers.extend(kept);
     }
 
     /// Returns the number of a class: that of the default for others.
     pub(super) fn class_number(&self, name: &str) -> u8 {
         self.classes.get(name).map_or(DEFAULT_NUMBER, |c| c.number)
+    }
+
+    /// Returns the names of the classes beside the default, by their numbers.
+    pub(super) fn class_names(&self) -> BTreeMap<u8, String> {
+        let all = self.classes.iter();
+        all.map(|(name, c)| (c.number, name.clone())).collect()
     }
 
     /// Returns the steering of the classes in one direction, by their numbers.

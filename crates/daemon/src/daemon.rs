@@ -7,6 +7,7 @@ mod probed;
 mod registered;
 mod reload;
 mod requests;
+mod rules;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -18,9 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use braid_api::config::Host;
-use braid_api::{
-    Connection, Connections, ControlStatus, Counters, Engine as Kind, Events, Role, Rules,
-};
+use braid_api::{Connection, Connections, ControlStatus, Counters, Engine as Kind, Events, Role};
 use braid_core::{Time, weight};
 use braid_mptcp::mib;
 
@@ -194,6 +193,7 @@ impl Daemon {
 
     /// Takes back what the engines set up.
     pub(crate) async fn close(&self) -> Result<()> {
+        self.shared.usage.close();
         let mut done = Ok(());
         if let Some(lan) = self.lan.lock().await.take() {
             done = lan.close().await;
@@ -338,17 +338,6 @@ impl Daemon {
 
     pub(crate) fn events(&self, after: u64) -> Events {
         lock(&self.shared.log).after(after)
-    }
-
-    /// Describes the rules about hosts, and what has met them.
-    pub(crate) async fn rules(&self) -> Result<Rules> {
-        match self.lan.lock().await.as_ref() {
-            Some(lan) => lan.rules().await,
-            None => Ok(Rules {
-                t_ns: now(),
-                ..Rules::default()
-            }),
-        }
     }
 
     pub(crate) fn decisions(&self) -> ControlStatus {

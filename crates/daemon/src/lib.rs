@@ -15,6 +15,7 @@ mod daemon;
 mod ebpf;
 mod engine;
 mod http;
+mod json_file;
 mod kernel;
 mod lan;
 mod log;
@@ -29,6 +30,7 @@ mod scheduling;
 mod shared;
 mod state;
 mod takeover;
+mod usage;
 
 pub use config::{Access, Config};
 

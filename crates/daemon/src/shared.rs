@@ -21,6 +21,7 @@ use super::mptcp_check::Hands;
 use super::names::Names;
 use super::registration::Registration;
 use super::state::{lock, now};
+use super::usage::Usage;
 use braid_core::Time;
 
 /// State of an end that its engines share. Locks are held only between waits.
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     /// Contact with the proxy, at the device.
     pub(crate) contact: Contact,
     pub(crate) registration: Registration,
+    /// Usage of accesses that have caps.
+    pub(crate) usage: Usage,
     /// Exits of the accesses that work, at the device.
     pub(crate) exits: watch::Sender<Exits>,
     arp: Mutex<Answers>,
@@ -65,6 +68,7 @@ impl Shared {
             names: Names::default(),
             contact: Contact::default(),
             registration: Registration::default(),
+            usage: Usage::default(),
             exits: watch::Sender::default(),
             arp: Mutex::new(Answers {
                 arp,

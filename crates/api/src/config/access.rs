@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::cap::Cap;
 use super::control::Estimator;
 use super::manager::ADDRESSES;
 use super::text;
@@ -103,6 +104,9 @@ pub struct DeviceAccess {
     /// Estimator of what it carries, for policies.
     #[serde(default)]
     pub estimator: Estimator,
+    /// What it may carry in a month; absent: anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<Cap>,
 }
 
 /// `[access.NAME]` at the proxy.
@@ -150,6 +154,7 @@ impl Access for DeviceAccess {
             return Err(at("max_addresses", &what));
         }
         check_weight(name, self.weight)?;
+        self.cap.map_or(Ok(()), |cap| cap.check(name))?;
         self.expected.check().map_err(|e| at("expected", &e))?;
         if !self.expected.is_unknown() && !quic && !setting.estimates {
             return Err(at("expected", KERNEL_WINDOWS));

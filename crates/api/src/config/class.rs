@@ -131,6 +131,7 @@ pub(super) fn check(
     classes: &IndexMap<String, Class>,
     role: Role,
     (engines, lane): (&[Engine], Lane),
+    registers: bool,
     accesses: &[&str],
 ) -> Result<(), Problem> {
     for (i, (name, class)) in classes.iter().enumerate() {
@@ -142,6 +143,13 @@ pub(super) fn check(
             return at(
                 "classes share a session of Multipath QUIC on the datagram lane: expected \"mpquic\" \
                  among `engines`, and no lane = \"stream\" in [mpquic]"
+                    .into(),
+            );
+        }
+        if !registers {
+            return at(
+                "the proxy learns with the registration how to steer what it sends: it needs \
+                 enabled = true in [registration]"
                     .into(),
             );
         }
@@ -277,6 +285,8 @@ class = \"voice\"
             .map(|i| format!("[class.c{i}]\nmode = \"rr\"\n"))
             .collect();
         assert!(device(&many).unwrap_err().contains("more than 7 classes"));
+        let e = device("[registration]\nenabled = false\n[class.a]\nmode = \"rr\"").unwrap_err();
+        assert!(e.contains("enabled = true in [registration]"), "{e}");
         let stream = DEVICE.replace("[mpquic]", "[mpquic]\nlane = \"stream\"");
         let text = format!("{stream}[class.a]\nmode = \"rr\"\n");
         let e = Config::<DeviceAccess>::parse(&text, Format::Toml).unwrap_err();

@@ -10,6 +10,7 @@ mod access;
 mod allow;
 mod announce;
 mod buffers;
+mod cap;
 mod class;
 mod control;
 mod control_socket;
@@ -28,6 +29,7 @@ mod scheduler;
 #[cfg(test)]
 mod tests;
 mod text;
+mod usage;
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -38,6 +40,7 @@ use serde::{Deserialize, Serialize};
 pub use access::{Access, DeviceAccess, KERNEL_WINDOWS, NO_LANE, ProxyAccess};
 pub use allow::Allow;
 pub use buffers::{Buffers, Sizes};
+pub use cap::{AtCap, Cap, CapLevel};
 pub use class::Class;
 pub use control::{Control, Estimator, MAX_FLOWS, Policy, Transfers, WEIGHTED};
 pub use control_socket::ControlSocket;
@@ -52,6 +55,7 @@ pub use registration::Registration;
 pub use routes::Routes;
 pub use rule::MAX_DIRECT;
 pub use scheduler::{MPTCP_CC, NAMESPACES_CC, Scheduler};
+pub use usage::Usage;
 
 use crate::diagnostic::Problem;
 use crate::{Engine, Role};
@@ -88,6 +92,8 @@ pub struct Config<A> {
     pub metrics: Metrics,
     /// `[control_socket]`.
     pub control_socket: ControlSocket,
+    /// `[usage]`.
+    pub usage: Usage,
     /// `[buffers]`.
     pub buffers: Buffers,
     /// `[scheduler]`; absent: the kernel's way.
@@ -129,6 +135,7 @@ impl<A> Default for Config<A> {
             registration: Registration::default(),
             metrics: Metrics::default(),
             control_socket: ControlSocket::default(),
+            usage: Usage::default(),
             buffers: Buffers::default(),
             scheduler: None,
             control: Control::default(),
@@ -206,7 +213,8 @@ impl<A: Access> Config<A> {
         self.check_lan()?;
         let names: Vec<_> = self.access.keys().map(String::as_str).collect();
         let lane = self.mpquic.as_ref().map(|m| m.lane).unwrap_or_default();
-        class::check(&self.class, A::ROLE, (engines, lane), &names)?;
+        let registers = self.registration.enabled;
+        class::check(&self.class, A::ROLE, (engines, lane), registers, &names)?;
         self.check_rules()?;
         if let Some(gateway) = &self.gateway {
             gateway.check(A::ROLE, engines)?;

@@ -531,6 +531,7 @@ fn access() -> impl Strategy<Value = DeviceAccess> {
                     weight,
                     expected: crate::Expected { down, up },
                     estimator: Estimator::default(),
+                    cap: None,
                 }
             },
         )

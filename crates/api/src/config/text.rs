@@ -43,6 +43,21 @@ pub(super) mod networks {
     }
 }
 
+/// Sizes in bytes, with their unit.
+pub(super) mod bytes {
+    use braid_core::units::parse_bytes;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &u64, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(&format_args!("{bytes} B"))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
+        parse_bytes(&String::deserialize(d)?).map_err(D::Error::custom)
+    }
+}
+
 /// One address, or none.
 pub(super) mod host {
     use std::net::IpAddr;

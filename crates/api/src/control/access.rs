@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use braid_core::{AccessKind, AccessState, Rate};
 
+use crate::config::CapLevel;
+
 /// One access as an end sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -79,6 +81,25 @@ pub struct AccessStatus {
     /// Established subflows and plain TCP connections on it now.
     #[serde(default)]
     pub subflows: u32,
+    /// Part of its cap that it has used; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<CapStatus>,
+}
+
+/// Part of its cap that an access has used ([`crate::config::Cap`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CapStatus {
+    /// Bytes that it may carry in a month.
+    pub monthly_bytes: u64,
+    /// Bytes that it has carried in this one, both directions together.
+    pub used_bytes: u64,
+    /// Day on which this month began, such as 2026-11-15.
+    pub since: String,
+    /// Day on which the next one begins.
+    pub until: String,
+    /// Level.
+    pub level: CapLevel,
 }
 
 /// An address of an access.

@@ -142,6 +142,11 @@ pub enum EventKind {
         /// The size, and what is done about it, in a sentence.
         why: String,
     },
+    /// A level of an access's cap was reached, or its month ended.
+    AccessCap {
+        /// How much is used, and what is done about it, in a sentence.
+        why: String,
+    },
     /// Flows that rules send directly leave by another access from now on.
     DirectRoute {
         /// Accesses that the rules name, the preferred first.
@@ -215,10 +220,7 @@ impl fmt::Display for EventKind {
             Self::AddressState {
                 address,
                 silent: true,
-            } => write!(
-                f,
-                "nothing comes back to {address}: its subflows are ended until something does"
-            ),
+            } => write!(f, "nothing comes back to {address}, while others work"),
             Self::AddressState {
                 address,
                 silent: false,
@@ -226,7 +228,8 @@ impl fmt::Display for EventKind {
             Self::AccessSlow { why }
             | Self::MptcpRemoved { why }
             | Self::SubflowStalled { why }
-            | Self::PacketSize { why } => f.write_str(why),
+            | Self::PacketSize { why }
+            | Self::AccessCap { why } => f.write_str(why),
             Self::DirectRoute { accesses, ipv6, by } => {
                 let family = if *ipv6 { "IPv6" } else { "IPv4" };
                 let rules = accesses.join(", else ");

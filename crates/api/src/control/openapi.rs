@@ -256,6 +256,33 @@ pub(super) fn rule(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// Schema of the steering of a class, as `[class.NAME]` has it.
+pub(super) fn class(generator: &mut SchemaGenerator) -> Schema {
+    let number = |about: &str| json!({ "type": "number", "description": about });
+    json_schema!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["mode"],
+        "properties": {
+            "mode": words(&braid_core::class::MODES),
+            "wrr_mode": wrr_mode(generator),
+            "weights": {
+                "type": "object",
+                "additionalProperties": { "type": "number" },
+                "description": "Shares by access",
+            },
+            "order": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "Accesses, the preferred first",
+            },
+            "max_rtt_ms": number("Greatest round-trip time of an access, milliseconds"),
+            "max_loss_percent": number("Greatest share of packets that an access loses, percent"),
+            "reinject": { "type": "boolean" },
+        },
+    })
+}
+
 pub(super) fn wrr_mode(_: &mut SchemaGenerator) -> Schema {
     use braid_core::sched::WrrMode;
     words(&[WrrMode::Strict, WrrMode::WorkConserving].map(WrrMode::as_str))

@@ -1,6 +1,9 @@
-//! Table of the rules.
+//! Table of the rules, and of the classes.
 
-use braid_api::{RuleCount, RuleStatus, Rules};
+use std::collections::BTreeMap;
+
+use braid_api::{ClassStatus, RuleCount, RuleStatus, Rules};
+use braid_core::class::ClassSteering;
 use serde::Serialize;
 
 use crate::table::{Column, Output, Tone, draw};
@@ -10,6 +13,17 @@ use crate::watch::Show;
 #[derive(Debug, Serialize)]
 pub(super) struct Shown {
     rules: Vec<Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    classes: Vec<ClassRow>,
+}
+
+/// One class.
+#[derive(Debug, Serialize)]
+struct ClassRow {
+    #[serde(flatten)]
+    class: ClassStatus,
+    /// Rate that the device sends of it on each access; empty without an earlier reading.
+    sent_mbps: BTreeMap<String, f64>,
 }
 
 /// One rule, or the default.
@@ -74,7 +88,48 @@ impl Shown {
                 note: None,
             });
         }
-        Self { rules }
+        let classes = now.classes.iter().map(|class| {
+            let earlier = before.and_then(|b| b.classes.iter().find(|c| c.name == class.name));
+            let rate = |(access, bytes): (&String, &u64)| {
+                let seconds = seconds.filter(|s| *s > 0.0)?;
+                let more = bytes.checked_sub(*earlier?.sent_bytes.get(access)?)?;
+                Some((access.clone(), more as f64 * 8.0 / 1e6 / seconds))
+            };
+            ClassRow {
+                class: class.clone(),
+                sent_mbps: class.sent_bytes.iter().filter_map(rate).collect(),
+            }
+        });
+        Self {
+            rules,
+            classes: classes.collect(),
+        }
+    }
+
+    /// Draws the classes, with what each access carries of them.
+    fn classes(&self, output: Output) -> String {
+        let plain = |f: &dyn Fn(&ClassRow) -> String| -> Vec<(String, Tone)> {
+            self.classes.iter().map(|r| (f(r), Tone::Plain)).collect()
+        };
+        let mode = |s: &Option<ClassSteering>| s.as_ref().map_or("-", |s| &s.mode).to_owned();
+        let mut columns = vec![
+            Column::left("class", plain(&|r| r.class.name.clone())),
+            Column::left("up", plain(&|r| mode(&r.class.up))),
+            Column::left("down", plain(&|r| mode(&r.class.down))),
+        ];
+        let accesses = self.classes.iter().flat_map(|r| r.class.sent_bytes.keys());
+        let mut accesses: Vec<&String> = accesses.collect();
+        accesses.sort();
+        accesses.dedup();
+        for access in accesses {
+            let number = |f: &dyn Fn(&ClassRow) -> String| self.classes.iter().map(f).collect();
+            let bytes = |r: &ClassRow| r.class.sent_bytes.get(access).copied();
+            let sent = number(&|r| megabytes(bytes(r).unwrap_or(0)));
+            columns.push(Column::right(format!("{access} up MB"), sent));
+            let sent = number(&|r| rate(r.sent_mbps.get(access).copied()));
+            columns.push(Column::right(format!("{access} up Mbit/s"), sent));
+        }
+        draw(&columns, output)
     }
 }
 
@@ -103,7 +158,11 @@ impl Show for Shown {
             Column::right("down Mbit/s", number(&|r| rate(r.down_mbps))),
         ];
         let columns: Vec<Column> = columns.into_iter().filter(|c| !c.is_empty()).collect();
-        draw(&columns, output)
+        let rules = draw(&columns, output);
+        match self.classes.is_empty() {
+            true => rules,
+            false => format!("{rules}\n{}", self.classes(output)),
+        }
     }
 }
 
@@ -181,6 +240,39 @@ mod tests {
         let anew = Shown::new(&rules(5_000_000_000, 1), Some(&rules(3_000_000_000, 9)));
         assert_eq!(anew.rules[0].up_mbps, None);
         assert_eq!(anew.rules[0].down_mbps, Some(0.0));
+    }
+
+    #[test]
+    fn a_class_is_a_line_with_what_each_access_carries() {
+        let with = |t_ns, nr: u64| {
+            let mut rules = rules(t_ns, 0);
+            let classes = format!(
+                r#"[{{"name": "voice", "up": {{"mode": "redundant"}}, "down": {{"mode": "rr"}},
+                  "sent_bytes": {{"nr": {nr}, "wifi": 5}}}}, {{"name": "default", "sent_bytes": {{"nr": 0, "wifi": 0}}}}]"#
+            );
+            rules.classes = serde_json::from_str(&classes).unwrap();
+            rules
+        };
+        let shown = Shown::new(
+            &with(3_000_000_000, 2_500_000),
+            Some(&with(1_000_000_000, 0)),
+        );
+        let text = shown.text(Output::Plain);
+        let line = |name: &str| {
+            let (_, classes) = text.split_once("\n\n").unwrap();
+            let line = classes.lines().find(|l| l.starts_with(name)).unwrap();
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            line("voice"),
+            ["voice", "redundant", "rr", "2.5", "10.0", "0.0", "0.0"]
+        );
+        assert_eq!(
+            line("default"),
+            ["default", "-", "-", "0.0", "0.0", "0.0", "0.0"]
+        );
     }
 
     #[test]

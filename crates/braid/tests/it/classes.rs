@@ -2,11 +2,16 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use braid_netns::world::lan::SERVER;
 use braid_netns::world::{Ns, eventually};
 
+use braid_api::Rules;
+
+use crate::support::daemon::Daemon;
 use crate::support::lan::{Ends, PORT, begin_with};
 
 /// Bytes there and back of each look at the accesses.
@@ -93,6 +98,24 @@ fn datagrams(host: &Ns, at: IpAddr) {
     });
 }
 
+/// Sends datagrams by one socket until it is told to stop; returns how many were sent, and answered.
+fn answered(at: IpAddr, stop: &AtomicBool) -> (u32, u32) {
+    let udp = UdpSocket::bind(("::", 0)).unwrap();
+    udp.connect((at, PORT)).unwrap();
+    udp.set_read_timeout(Some(Duration::from_millis(500)))
+        .unwrap();
+    let (mut sent, mut answers) = (0, 0);
+    while !stop.load(Ordering::Relaxed) {
+        // While nobody takes it, it is refused.
+        sent += 1;
+        if udp.send(&[7; 100]).is_ok() && udp.recv(&mut [0; 100]).is_ok() {
+            answers += 1;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (sent, answers)
+}
+
 /// Looks at which access carries what is sent to a server, until it is this one.
 fn goes_by(e: &Ends, at: IpAddr, nr: bool) {
     // Answers to datagrams are small, and acknowledgements leave on the faster access.
@@ -113,6 +136,21 @@ fn unnamed(proxy: String) -> String {
     format!("{}[gateway]\n", &proxy[..begin])
 }
 
+/// The device tells what it has sent of each class on each access.
+fn tells_which_access_each_uses(device: &Daemon) {
+    let rules: Rules = device.get("/v1/rules");
+    let names: Vec<_> = rules.classes.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["on-nr", "on-wifi", "default"]);
+    for (class, by, other) in [(0, "nr", "wifi"), (1, "wifi", "nr")] {
+        let sent = &rules.classes[class].sent_bytes;
+        assert!(sent[by] > 2_000_000, "{sent:?}");
+        assert!(sent[other] * 20 < sent[by], "{sent:?}");
+    }
+    let (_, page) = device.request("GET", "/metrics", "");
+    let line = "braid_class_sent_bytes_total{access=\"nr\",class=\"on-nr\"} ";
+    assert!(page.lines().any(|l| l.starts_with(line)), "{page}");
+}
+
 #[test]
 fn each_class_goes_by_its_own_accesses_in_both_directions() {
     for named in [true, false] {
@@ -125,6 +163,7 @@ fn each_class_goes_by_its_own_accesses_in_both_directions() {
         goes_by(&e, SERVER[0], true);
         goes_by(&e, SERVER[1], false);
         assert_eq!(e.in_the_clear(), 0);
+        tells_which_access_each_uses(&device);
         if !named {
             continue;
         }
@@ -133,18 +172,21 @@ fn each_class_goes_by_its_own_accesses_in_both_directions() {
         goes_by(&e, SERVER[0], false);
         e.w.set_link(1, true);
         goes_by(&e, SERVER[0], true);
-        // Other classes and rules: what begins afterwards goes by them.
-        let turned = CLASSES.replace(
-            "[class.on-nr]",
-            "[class.first]\nmode = \"rr\"\n[class.on-nr]",
-        );
-        let turned = turned.replace(
-            "to = \"45.11.0.0/16\"\nclass = \"on-nr\"",
-            "to = \"45.11.0.0/16\"\nclass = \"on-wifi\"",
-        );
+        // Another class, and rules that name others: what begins afterwards goes by them, and packets
+        // that nothing has changed for go on.
+        let first = "[class.first]\nmode = \"active-standby\"\norder = [\"wifi\"]\n\n[class.on-nr]";
+        let turned = CLASSES.replace("[class.on-nr]", first);
+        let turned = turned.replace("class = \"on-nr\"", "class = \"first\"");
         let config = e.device.replace(CLASSES, &turned);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (lan, stopped) = (Arc::clone(&e.lan), Arc::clone(&stop));
+        let steady = std::thread::spawn(move || lan.host.run(|| answered(SERVER[1], &stopped)));
         assert_eq!(device.reload(&config), None);
         goes_by(&e, SERVER[0], false);
         goes_by(&e, SERVER[1], false);
+        stop.store(true, Ordering::Relaxed);
+        let (sent, answers) = steady.join().unwrap();
+        assert!(sent > 10 && answers == sent, "{answers} of {sent}");
+        assert_eq!(e.in_the_clear(), 0);
     }
 }

@@ -6,6 +6,7 @@ mod announce;
 mod appearing;
 mod campaign;
 mod capacity;
+mod caps;
 mod classes;
 mod cli;
 mod contact;

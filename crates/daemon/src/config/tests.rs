@@ -117,3 +117,36 @@ fn a_policy_brings_the_scheduler_that_it_needs() {
     assert!(e.starts_with("f:4:1: ") && e.contains("\"wrr\""), "{e}");
     assert_eq!(read("[control]", Role::Proxy).unwrap().scheduler, None);
 }
+
+#[test]
+fn a_class_has_its_number_for_as_long_as_the_daemon_runs() {
+    let config = |classes: &str| {
+        let classes = classes.split(' ').filter(|n| !n.is_empty());
+        let classes: String = classes
+            .map(|n| format!("[class.{n}]\nmode = \"rr\"\n"))
+            .collect();
+        let pin = format!("sha256/{}=", "A".repeat(43));
+        let text = format!(
+            "engine = \"mpquic\"\nproxy = \"10.77.0.1\"\n[mpquic]\npins = [\"{pin}\"]\n\
+             [lan]\ninterfaces = [\"lan0\"]\n[access.nr]\ninterface = \"d1\"\n{classes}"
+        );
+        read(&text, Role::Device).unwrap()
+    };
+    let mut now = config("voice games");
+    let mut numbers = |names: &str| {
+        let mut next = config(names);
+        next.keep_numbers(&now);
+        now = next;
+        let all = names.split(' ').filter(|n| !n.is_empty());
+        all.map(|n| now.class_number(n)).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers("games voice"), [2, 1]);
+    assert_eq!(numbers(""), [0; 0]);
+    // No class gets a number that another has had, and one that comes back has its own.
+    assert_eq!(numbers("bulk"), [3]);
+    assert_eq!(numbers("voice"), [1]);
+    // Until all have been given.
+    assert_eq!(numbers("a b c d e f g").len(), 7);
+    assert_eq!(now.class_number("none"), 0);
+    assert_eq!(now.class_names().len(), 7);
+}

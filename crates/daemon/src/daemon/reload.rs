@@ -72,6 +72,7 @@ impl Daemon {
         }
         // What requests changed is as configured again.
         *lock(&self.wanted) = Wanted::configured(&config.accesses);
+        self.shared.usage.released();
         let mut weights = Weights::configured(&config.accesses);
         let decided = self
             .shared

@@ -11,6 +11,7 @@ use crate::engine::view::{AccessView, EngineStatus, join};
 use crate::engine::{Detail, Result};
 use crate::lan::Lan;
 use crate::state::{lock, now};
+use crate::usage;
 
 impl Daemon {
     pub(crate) async fn status(&self) -> Result<Status> {
@@ -59,6 +60,7 @@ impl Daemon {
         notes.extend(self.shared.control.notes());
         notes.extend(self.shared.names.note());
         notes.extend(self.shared.registration.note());
+        notes.extend(self.shared.usage.note());
         let down_weights = match self.registers_somewhere() {
             true => Some(self.registers().weights()),
             false => None,
@@ -95,6 +97,11 @@ impl Daemon {
         view: AccessView,
     ) -> AccessStatus {
         let (carried, rate_mbps) = lock(&self.shared.meter).carried(&a.name);
+        let cap = a.cap.as_ref();
+        let cap = cap.map(|cap| (cap, self.shared.usage.status(&a.name, cap)));
+        let capped = cap.as_ref().and_then(|(cap, s)| usage::note(cap, s));
+        let mut notes = view.notes;
+        notes.extend(capped);
         AccessStatus {
             name: a.name.clone(),
             kind: a.kind,
@@ -111,7 +118,7 @@ impl Daemon {
             endpoint_id: view.endpoint_id,
             state: view.state,
             why: view.why,
-            note: (!view.notes.is_empty()).then(|| view.notes.join("; ")),
+            note: (!notes.is_empty()).then(|| notes.join("; ")),
             addresses: view.addresses,
             srtt_ms: view.srtt_ms,
             probe_rtt_ms: view.probe_rtt_ms,
@@ -121,6 +128,7 @@ impl Daemon {
             retransmitted_bytes: carried.retransmitted,
             received_bytes: carried.received,
             subflows: view.subflows,
+            cap: cap.map(|(_, status)| status),
         }
     }
 }

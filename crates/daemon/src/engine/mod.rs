@@ -245,6 +245,12 @@ pub(crate) trait Engine: Send + Sync {
     /// Names the accesses of a session's paths, by their identifiers.
     fn name_paths(&self, _token: u32, _names: &BTreeMap<u32, String>) {}
 
+    /// Returns the bytes that sessions have sent of each class on each access, by the name of both,
+    /// since the daemon began; nothing where there are no classes.
+    fn class_bytes(&self) -> BTreeMap<(String, String), u64> {
+        BTreeMap::new()
+    }
+
     /// Steers classes of a session, by their numbers, as its device requests: all others go as the
     /// default.
     fn steer_classes(&self, _token: u32, _classes: BTreeMap<u8, ClassSteering>) {}

@@ -76,8 +76,10 @@ fn text(status: &Status, control: &ControlStatus, rules: &Rules) -> Result<Strin
     if let Some(lan) = &status.lan {
         hosts(&page, lan)?;
         ruled(&page, rules)?;
+        classes(&page, rules)?;
     }
     carried(&page, status)?;
+    capped(&page, status)?;
     health(&page, status)?;
     steering(&page, status)?;
     probes(&page, control)?;
@@ -158,6 +160,44 @@ fn ruled(page: &Page, rules: &Rules) -> Result<()> {
         flows.with_label_values(&[rule]).inc_by(count.flows);
         for (direction, n) in [("down", count.down_bytes), ("up", count.up_bytes)] {
             bytes.with_label_values(&[rule, direction]).inc_by(n);
+        }
+    }
+    Ok(())
+}
+
+/// Caps of accesses; nothing of those that have none.
+fn capped(page: &Page, status: &Status) -> Result<()> {
+    let cap = page.numbers(
+        "braid_access_cap_bytes",
+        "Bytes that an access may carry in a month of its contract.",
+        &["access"],
+    )?;
+    let used = page.numbers(
+        "braid_access_cap_used_bytes",
+        "Bytes that an access has carried in this month, both directions.",
+        &["access"],
+    )?;
+    for a in &status.accesses {
+        if let Some(c) = &a.cap {
+            let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+            cap.with_label_values(&[&a.name])
+                .set(number(c.monthly_bytes));
+            used.with_label_values(&[&a.name]).set(number(c.used_bytes));
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of each class on each access; nothing where there are no classes.
+fn classes(page: &Page, rules: &Rules) -> Result<()> {
+    let bytes = page.counters(
+        "braid_class_sent_bytes_total",
+        "Bytes that the device has sent of a class on an access, with the headers of IP.",
+        &["class", "access"],
+    )?;
+    for class in &rules.classes {
+        for (access, n) in &class.sent_bytes {
+            bytes.with_label_values(&[&class.name, access]).inc_by(*n);
         }
     }
     Ok(())
@@ -362,7 +402,8 @@ mod tests {
         let rules: Rules = serde_json::from_str(
             r#"{"t_ns": 1, "rules": [{"title": "tv", "rule": {"block": true}, "by": [null, null], "count":
              {"flows": 3, "up_packets": 4, "up_bytes": 500, "down_packets": 0, "down_bytes": 6}}],
-             "default": {"flows": 7, "up_packets": 0, "up_bytes": 8, "down_packets": 0, "down_bytes": 0}}"#,
+             "default": {"flows": 7, "up_packets": 0, "up_bytes": 8, "down_packets": 0, "down_bytes": 0},
+             "classes": [{"name": "voice", "sent_bytes": {"nr": 8}}]}"#,
         )
         .unwrap();
         let text = text(&status(), &control, &rules).unwrap();
@@ -388,6 +429,7 @@ mod tests {
             "braid_rule_flows_total{rule=\"default\"} 7",
             "braid_rule_bytes_total{direction=\"up\",rule=\"tv\"} 500",
             "braid_rule_bytes_total{direction=\"down\",rule=\"tv\"} 6",
+            "braid_class_sent_bytes_total{access=\"nr\",class=\"voice\"} 8",
             "braid_access_probe_bytes_total{access=\"nr\"} 9",
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");

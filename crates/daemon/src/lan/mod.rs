@@ -47,15 +47,23 @@ enum Packets {
 }
 
 impl Packets {
-    /// Makes a tunnel over the session that there is.
-    async fn start(sessions: Option<watch::Receiver<Option<Session>>>) -> Self {
+    /// Makes a tunnel with interfaces for these classes, over the session that there is. What comes
+    /// out of it has to be filtered already.
+    async fn start(
+        sessions: Option<watch::Receiver<Option<Session>>>,
+        classes: &BTreeSet<u8>,
+    ) -> Self {
         let Some(sessions) = sessions else {
             return Self::Refused("no engine carries packets".to_owned());
         };
         match Tunnel::create().await {
             Ok(tunnel) => {
-                let (state, classes) = (tunnel.state(), tunnel.classes());
-                Self::Tunnel(state, classes, tokio::spawn(tunnel.run(sessions)))
+                let (state, there) = (tunnel.state(), tunnel.classes());
+                let told = |why: String| tracing::warn!("{why}");
+                let running = tokio::spawn(tunnel.run(sessions, told));
+                let packets = Self::Tunnel(state, there, running);
+                packets.carry(classes).await;
+                packets
             }
             Err(e) => {
                 tracing::warn!("packets of hosts beside TCP are refused: {e}");
@@ -64,14 +72,15 @@ impl Packets {
         }
     }
 
-    /// Carries those of these classes apart from now on.
-    async fn carry(&self, classes: &BTreeSet<u8>) -> Result<()> {
+    /// Carries those of these classes apart from now on, where the kernel lets it.
+    async fn carry(&self, classes: &BTreeSet<u8>) {
         let Self::Tunnel(_, there, _) = self else {
-            return Ok(());
+            return;
         };
         let all: Vec<u8> = classes.iter().copied().collect();
-        let added = there.add(&all).await;
-        added.map_err(|e| failed("make the tunnel of a class", &e))
+        if let Err(e) = there.add(&all).await {
+            tracing::warn!("packets of a class go as the default's: {e}");
+        }
     }
 
     /// Returns the device's addresses in the tunnel, or why there is none.
@@ -190,8 +199,6 @@ impl Lan {
         let classes = classes(config);
         let mut listeners = Listeners::new(carrier);
         let ports = listeners.make(&classes)?;
-        let packets = Packets::start(sessions.clone()).await;
-        packets.carry(&classes).await?;
         let mut direct = Direct::default();
         let mut exits = shared.exits.subscribe();
         // Those that are known already count.
@@ -205,9 +212,10 @@ impl Lan {
         let divert = Arc::new(Mutex::new(divert));
         let direct = Arc::new(tokio::sync::Mutex::new(direct));
         let follow = |sessions| tokio::spawn(follow_reach(sessions, Arc::clone(&divert)));
-        let mut following: Vec<_> = sessions.map(follow).into_iter().collect();
+        let mut following: Vec<_> = sessions.clone().map(follow).into_iter().collect();
         let turning = direct::follow(exits, Arc::clone(&direct), Arc::clone(shared));
         following.push(tokio::spawn(turning));
+        let packets = Packets::start(sessions, &classes).await;
         tracing::info!(
             "connections of hosts on {} go over the bond{}",
             lan.interfaces.join(", "),
@@ -248,7 +256,7 @@ impl Lan {
         }
         let classes = classes(config);
         let ports = lock(&self.listeners).make(&classes)?;
-        self.packets.carry(&classes).await?;
+        self.packets.carry(&classes).await;
         // Ways are there before packets are sent on them, and for as long.
         let number = |name: &str| config.class_number(name);
         let set = match direct.add(&config.rules, number).await {
@@ -294,6 +302,7 @@ impl Lan {
             t_ns: now(),
             rules: rules.collect(),
             default: count(&counts, DEFAULT),
+            classes: vec![],
         })
     }
 

@@ -398,6 +398,7 @@ impl Registry {
                     weight: weight(name),
                     expected: Expected::default(),
                     estimator: Estimator::default(),
+                    cap: None,
                     registered: Some(addresses),
                 }
             };

@@ -232,6 +232,7 @@ fn at_the_device(a: &Access, address: Option<IpAddr>) -> Result<DeviceAccess> {
         weight: None,
         expected: Expected::default(),
         estimator: Estimator::default(),
+        cap: None,
     })
 }
 

@@ -8,6 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use braid_core::control::ProbeSpending;
 
+use crate::json_file;
+
 /// Hours of a month, as budgets have it.
 const MONTH: u64 = 30 * 24;
 /// Hours of a day, and the one that has begun.
@@ -38,7 +40,7 @@ impl Ledger {
             path: path.to_owned(),
             ..Self::default()
         };
-        match read(path) {
+        match json_file::read(path) {
             Ok(bytes) => ledger.bytes = bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => ledger.failed("read", &e),
@@ -65,7 +67,7 @@ impl Ledger {
             hours.retain(|hour, _| now.saturating_sub(*hour) <= MONTH);
         }
         self.bytes.retain(|_, hours| !hours.is_empty());
-        match write(&self.path, &self.bytes) {
+        match json_file::write(&self.path, &self.bytes) {
             Ok(()) => self.trouble = None,
             Err(e) => self.failed("write", &e),
         }
@@ -100,18 +102,6 @@ impl Ledger {
         }
         self.trouble = Some(why);
     }
-}
-
-fn read(path: &Path) -> io::Result<BTreeMap<String, BTreeMap<u64, u64>>> {
-    serde_json::from_slice(&std::fs::read(path)?).map_err(io::Error::from)
-}
-
-/// Writes all of it or nothing.
-fn write(path: &Path, bytes: &BTreeMap<String, BTreeMap<u64, u64>>) -> io::Result<()> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
-    serde_json::to_writer(&mut file, bytes)?;
-    file.persist(path).map(drop).map_err(|e| e.error)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 mod api_view;
 mod arp;
+mod class_meter;
 mod device;
 mod keys;
 mod observe;
@@ -48,6 +49,7 @@ use crate::control::Look;
 use crate::meter::Flow;
 use crate::shared::Shared;
 use crate::state::lock;
+use class_meter::ClassMeter;
 use sessions::Sessions;
 use steered::Steered;
 use unbonded::Unbonded;
@@ -75,6 +77,8 @@ pub(crate) struct Mpquic {
     accesses: Mutex<Vec<config::Access>>,
     steered: Mutex<Steered>,
     sessions: Mutex<Sessions>,
+    /// What the device has sent of each class.
+    class_meter: Mutex<ClassMeter>,
     /// Session that new connections of programs take, at the device.
     current: watch::Sender<Option<Session>>,
     device: Mutex<Option<Device>>,
@@ -107,6 +111,8 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Arc<dyn Engine>> {
         Some(Kind::Mpquic) => Some(Unbonded::new(config, setup.control)?),
         _ => None,
     };
+    let mut class_meter = ClassMeter::default();
+    class_meter.name(config.class_names());
     Ok(Arc::new(Mpquic {
         shared: Arc::clone(shared),
         tokens: Arc::clone(setup.tokens),
@@ -117,6 +123,7 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Arc<dyn Engine>> {
         accesses: Mutex::new(config.accesses.clone()),
         steered: Mutex::new(steered),
         sessions: Mutex::default(),
+        class_meter: Mutex::new(class_meter),
         current: watch::channel(None).0,
         device: Mutex::new(None),
         proxy: Mutex::new(None),
@@ -160,6 +167,20 @@ impl Mpquic {
         let mut notes = lock(&self.notes);
         if !notes.contains(&what) {
             notes.push(what);
+        }
+    }
+
+    /// Meters what the sessions have sent of each class; at the proxy a class has no name.
+    fn read_classes(&self) {
+        if self.shared.role == Role::Proxy {
+            return;
+        }
+        let sessions = lock(&self.sessions).all();
+        let mut meter = lock(&self.class_meter);
+        for (token, session) in sessions {
+            if let Ok(counted) = session.class_bytes() {
+                meter.read(token, counted);
+            }
         }
     }
 
@@ -408,6 +429,7 @@ impl Engine for Mpquic {
     fn flows(&self) -> Result<Vec<Flow>> {
         let paths = self.paths();
         self.prove(&paths);
+        self.read_classes();
         Ok(api_view::flows(&paths))
     }
 
@@ -477,6 +499,7 @@ impl Engine for Mpquic {
                 }
             }
             lock(&self.accesses).clone_from(&config.accesses);
+            lock(&self.class_meter).name(config.class_names());
             lock(&self.sessions).set_weights(BTreeMap::new());
             *lock(&self.steered) = new;
             let done = self.steer_all();
@@ -518,6 +541,11 @@ impl Engine for Mpquic {
 
     fn name_paths(&self, token: u32, names: &BTreeMap<u32, String>) {
         self.name_paths_of(token, names);
+    }
+
+    fn class_bytes(&self) -> BTreeMap<(String, String), u64> {
+        self.read_classes();
+        lock(&self.class_meter).all()
     }
 
     fn steer_classes(&self, token: u32, classes: BTreeMap<u8, ClassSteering>) {

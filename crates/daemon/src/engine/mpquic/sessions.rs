@@ -127,6 +127,7 @@ impl Mpquic {
             }
         };
         lock(&self.sessions).remove(token);
+        lock(&self.class_meter).end(token);
         self.paths_changed();
         self.log(None, EventKind::Closed { token });
         why

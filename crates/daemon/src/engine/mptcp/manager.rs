@@ -314,15 +314,18 @@ impl Manager {
         Ok(happened)
     }
 
-    /// Tells of an address that is silent, or no more, where its access has others: the state of the
-    /// access does not show it then.
+    /// Tells of an address that is silent, or no more, where its access has others that work: the
+    /// state of the access does not show it then.
     fn one_of_several(&self, address: IpAddr, silent: bool) -> Option<Happened> {
         let mut uses = self.plan.uses.iter();
         let access = uses.find(|u| u.address == address)?.access;
-        let others = self.plan.uses.iter().filter(|u| u.access == access);
+        let dead = self.liveness.detector.silent();
+        let mut others = self.plan.uses.iter();
+        let works = others
+            .any(|u| u.access == access && u.address != address && !dead.contains_key(&u.address));
         let name = self.settings.accesses.get(access)?.name.clone();
         let what = EventKind::AddressState { address, silent };
-        (others.count() > 1).then_some((Some(name), what))
+        works.then_some((Some(name), what))
     }
 
     fn tcp_probe(&mut self, address: IpAddr, to: SocketAddr, number: u32) {

@@ -1,0 +1,147 @@
+//! `[access.NAME.cap]`: what an access may carry in a month of its contract.
+
+use serde::{Deserialize, Serialize};
+
+use super::text;
+use crate::diagnostic::Problem;
+
+/// `[access.NAME.cap]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cap {
+    /// Bytes in a month, both directions together, with all headers of IP.
+    #[serde(with = "text::bytes")]
+    pub monthly: u64,
+    /// Day on which a month begins, 1 to 31; in a shorter month its last day.
+    #[serde(default = "first")]
+    pub reset_day: u8,
+    /// Part of it of which is told, percent, 1 to 100.
+    #[serde(default = "most")]
+    pub near_percent: u8,
+    /// Use of the access once all of it is used, until the month ends.
+    #[serde(default)]
+    pub at: AtCap,
+}
+
+/// Use of an access whose month is used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AtCap {
+    /// As before; it is told.
+    Warn,
+    /// Only when no other access is active.
+    #[default]
+    Backup,
+    /// Not at all.
+    Off,
+}
+
+/// How much of a cap is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum CapLevel {
+    /// Less than is told of.
+    #[default]
+    Below,
+    /// As much as is told of.
+    Near,
+    /// All.
+    Reached,
+}
+
+fn first() -> u8 {
+    1
+}
+
+fn most() -> u8 {
+    80
+}
+
+impl Cap {
+    /// Returns how much of it so many bytes are.
+    pub fn level(&self, bytes: u64) -> CapLevel {
+        let near = u128::from(self.monthly) * u128::from(self.near_percent);
+        match bytes {
+            all if all >= self.monthly => CapLevel::Reached,
+            some if u128::from(some) * 100 >= near => CapLevel::Near,
+            _ => CapLevel::Below,
+        }
+    }
+
+    pub(super) fn check(&self, name: &str) -> Result<(), Problem> {
+        let at = |key: &str, what: &str| {
+            let what = format!("access \"{name}\": {what}");
+            Err(Problem::at_key(&["access", name, "cap", key], what))
+        };
+        if self.monthly == 0 {
+            return at("monthly", "expected a size above 0, such as \"50 GB\"");
+        }
+        if !(1..=31).contains(&self.reset_day) {
+            return at("reset_day", "expected a day of a month, 1 to 31");
+        }
+        if !(1..=100).contains(&self.near_percent) {
+            return at("near_percent", "expected 1 to 100 percent");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, DeviceAccess, Format};
+    use super::*;
+
+    fn device(cap: &str) -> Result<Config<DeviceAccess>, String> {
+        let text = format!("[access.nr]\ninterface = \"wwan0\"\n[access.nr.cap]\n{cap}\n");
+        let read = Config::parse(&text, Format::Toml);
+        read.map_err(|p| p.in_file("f".into(), &text).to_string())
+    }
+
+    #[test]
+    fn a_cap_has_levels() {
+        let config = device("monthly = \"50 GB\"\nreset_day = 15\nat = \"off\"").unwrap();
+        let cap = config.access["nr"].cap.unwrap();
+        assert_eq!(
+            (cap.monthly, cap.reset_day, cap.at),
+            (50_000_000_000, 15, AtCap::Off)
+        );
+        let levels = [
+            39_999_999_999,
+            40_000_000_000,
+            49_999_999_999,
+            50_000_000_000,
+        ];
+        assert_eq!(
+            levels.map(|n| cap.level(n)),
+            [
+                CapLevel::Below,
+                CapLevel::Near,
+                CapLevel::Near,
+                CapLevel::Reached
+            ]
+        );
+        assert_eq!(cap.level(u64::MAX), CapLevel::Reached);
+        let toml = toml::to_string(&config).unwrap();
+        assert_eq!(
+            Config::<DeviceAccess>::parse(&toml, Format::Toml).unwrap(),
+            config
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_cap_is_said_where_it_stands() {
+        for (cap, words) in [
+            ("monthly = \"50 Gbit\"", "f:4:11: "),
+            ("monthly = \"0 B\"", "above 0"),
+            ("monthly = 5", "f:4:11: "),
+            ("monthly = \"1 GB\"\nreset_day = 32", "f:5:1: "),
+            ("monthly = \"1 GB\"\nnear_percent = 0", "1 to 100 percent"),
+            ("monthly = \"1 GB\"\nat = \"of\"", "off"),
+            ("reset_day = 3", "monthly"),
+        ] {
+            let e = device(cap).unwrap_err();
+            assert!(e.contains(words), "{cap}: {e}");
+        }
+    }
+}
