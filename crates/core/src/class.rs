@@ -71,7 +71,7 @@ pub struct ClassSteering {
 pub struct Fault {
     /// Key.
     pub key: &'static str,
-    /// What is wrong, in words.
+    /// Description, in words.
     pub what: String,
 }
 

@@ -138,7 +138,7 @@ pub struct Access {
     pub expected: Expected,
     /// Estimator of what it carries, for policies.
     pub estimator: file::Estimator,
-    /// What it may carry in a month. Set at the device.
+    /// Bytes that it may carry in a month. Set at the device.
     pub cap: Option<file::Cap>,
     /// Addresses under which its device has registered it, the newest last; none in an access of
     /// the file. At the proxy.

@@ -66,7 +66,7 @@ pub enum Error {
     BadClass {
         /// Its number.
         number: u8,
-        /// What is wrong with it.
+        /// Reason, in words.
         why: String,
     },
     /// Weights of which none is above zero, or one is no number.

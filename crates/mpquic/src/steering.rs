@@ -27,9 +27,9 @@ pub struct Steering {
 /// Schedulers of a connection.
 #[derive(Debug)]
 pub struct Schedulers {
-    /// Of the default class.
+    /// Scheduler of the default class.
     pub default: Box<dyn Scheduler>,
-    /// Of other classes.
+    /// Schedulers of other classes.
     pub others: BTreeMap<u8, Box<dyn Scheduler>>,
 }
 

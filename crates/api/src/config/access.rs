@@ -104,7 +104,7 @@ pub struct DeviceAccess {
     /// Estimator of what it carries, for policies.
     #[serde(default)]
     pub estimator: Estimator,
-    /// What it may carry in a month; absent: anything.
+    /// Bytes that it may carry in a month; absent: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<Cap>,
 }

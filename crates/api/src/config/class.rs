@@ -237,7 +237,7 @@ class = \"voice\"
     fn what_is_wrong_with_a_class_is_said_where_it_stands() {
         for (text, place, words) in [
             (
-                "[class.a]\nmode = \"redundent\"",
+                "[class.a]\nmode = \"redundantt\"",
                 "12:1",
                 "did you mean \"redundant\"?",
             ),

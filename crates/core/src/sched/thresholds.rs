@@ -44,7 +44,7 @@ pub type Measured = (Duration, f64);
 /// Paths that a class leaves out for its thresholds.
 #[derive(Clone, Debug, Default)]
 pub struct ThresholdGate {
-    /// Those above, by [`PathView::id`].
+    /// Numbers of the paths above ([`PathView::id`]).
     above: Vec<u32>,
 }
 

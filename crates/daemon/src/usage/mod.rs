@@ -229,7 +229,7 @@ pub(crate) async fn follow(daemon: Arc<Daemon>) -> DaemonError {
     }
 }
 
-/// Has an access be used otherwise, until its month ends or somebody asks for another use.
+/// Changes the use of an access until its month ends or somebody asks for another use.
 async fn hold(daemon: &Daemon, name: &str, at: AtCap) {
     lock(&daemon.shared().usage.0).held.insert(name.to_owned());
     let change = match at {
@@ -248,7 +248,7 @@ async fn hold(daemon: &Daemon, name: &str, at: AtCap) {
     }
 }
 
-/// Has an access be used as configured again.
+/// Restores the configured use of an access.
 async fn release(daemon: &Daemon, access: &Access) {
     if !lock(&daemon.shared().usage.0).held.remove(&access.name) {
         return;

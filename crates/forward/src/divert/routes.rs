@@ -39,7 +39,7 @@ pub(crate) enum Hop {
     ThisMachine(u32),
     /// To the destination, which is on the link of an interface.
     Link(u32),
-    /// The same where no other route leads anywhere.
+    /// To the destination, as [`Hop::Link`], where no other route leads anywhere.
     LastLink(u32),
     /// To a gateway.
     Gateway {

@@ -215,7 +215,7 @@ impl Tunnel {
     }
 }
 
-/// Has packets of a class go into its own interface, or else into that of the default.
+/// Leads packets of a class into its own interface, or else into that of the default.
 async fn begin(at: &ClassInterface, default: u32, given: Addresses) -> Result<(), TunnelError> {
     for ip in given.iter() {
         routes::fall_back(ip.is_ipv4(), at.class, default).await?;

@@ -6,7 +6,7 @@
 //!
 //! Each class of packets has an interface of its own at the device, so that the class is known of what
 //! comes out of it. A message of another class than the default begins with that, and what comes back
-//! of the same flow is of the same class ([`flow_classes`]).
+//! of the same flow is of the same class (`flow_classes`).
 //!
 //! The proxy gives each device an address of each family, which its packets have as their source
 //! ([`device`]); whatever has another is dropped. At the proxy the kernel forwards and translates

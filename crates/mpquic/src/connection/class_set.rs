@@ -18,7 +18,7 @@ pub(super) struct Class {
     terms: Option<Terms>,
 }
 
-/// What a class has of its own beside its scheduler.
+/// Terms of a class beside its scheduler.
 struct Terms {
     steering: ClassSteering,
     thresholds: Thresholds,

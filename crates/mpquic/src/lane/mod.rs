@@ -264,7 +264,7 @@ impl Lane {
     }
 
     /// Puts what this end sends on a channel into a class; the default is 0, and a number of
-    /// [`MAX_CLASSES`](braid_core::class::MAX_CLASSES) or more is taken for it.
+    /// [`MAX_CLASSES`] or more is taken for it.
     pub fn set_class(&mut self, channel: u64, class: u8) {
         self.sender.set_class(channel, class, WINDOW);
     }

@@ -17,7 +17,7 @@ use crate::{Lane, Options};
 /// Bytes that a channel has waiting.
 const BACKLOG: u64 = 1 << 20;
 
-/// What the proxy sends: on each channel, of its class, as fast as it goes; and a packet of 200 bytes
+/// Load from the proxy: on each channel, of its class, as fast as it goes; and a packet of 200 bytes
 /// every 20 ms in a class.
 #[derive(Clone, Default)]
 struct Load {
@@ -25,7 +25,7 @@ struct Load {
     voice: Option<u8>,
 }
 
-/// What came within the time that counts.
+/// Arrivals within the time that counts.
 #[derive(Debug, Default)]
 struct Outcome {
     /// Bytes by channel.

@@ -77,7 +77,7 @@ pub(crate) struct Mpquic {
     accesses: Mutex<Vec<config::Access>>,
     steered: Mutex<Steered>,
     sessions: Mutex<Sessions>,
-    /// What the device has sent of each class.
+    /// Bytes that the device has sent of each class.
     class_meter: Mutex<ClassMeter>,
     /// Session that new connections of programs take, at the device.
     current: watch::Sender<Option<Session>>,
