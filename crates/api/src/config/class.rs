@@ -116,14 +116,19 @@ impl Class {
     }
 }
 
+/// Names the one that is nearest to a name that is not known, or all that there are.
+pub(super) fn hint(name: &str, known: &[&str]) -> String {
+    let near = nearest(name, known.iter().copied());
+    near.map_or_else(
+        || format!("there are {}", known.join(", ")),
+        |near| format!("did you mean \"{near}\"?"),
+    )
+}
+
 /// Says that no access is called so.
 pub(super) fn unknown(name: &str, accesses: &[&str]) -> String {
-    let near = nearest(name, accesses.iter().copied());
-    let near = near.map_or_else(
-        || format!("there are {}", accesses.join(", ")),
-        |near| format!("did you mean \"{near}\"?"),
-    );
-    format!("no access is called \"{name}\": {near}")
+    let hint = hint(name, accesses);
+    format!("no access is called \"{name}\": {hint}")
 }
 
 /// Checks classes at an end with these engines and accesses.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use braid_core::rules::{DEFAULT_CLASS, MAX_RULES, Outcome, Rule, Written};
 
-use super::class::unknown;
+use super::class::{hint, unknown};
 use super::{Lan, Manager};
-use crate::diagnostic::{Problem, nearest};
+use crate::diagnostic::Problem;
 use crate::{Engine, Role};
 
 /// Different lists of accesses at most that rules send flows to directly.
@@ -70,13 +70,10 @@ pub(super) fn check(rules: &[Rule], setting: &Setting<'_>) -> Result<(), Problem
         match &rule.outcome {
             Outcome::Block => {}
             Outcome::Class(class) => {
-                let known = setting.classes.iter().copied().chain([DEFAULT_CLASS]);
-                if !known.clone().any(|name| name == class) {
-                    let near = nearest(class, known.clone());
-                    let hint = near.map_or_else(
-                        || format!("there are {}", known.collect::<Vec<_>>().join(", ")),
-                        |near| format!("did you mean \"{near}\"?"),
-                    );
+                let own = setting.classes.iter().copied();
+                let known: Vec<_> = own.chain([DEFAULT_CLASS]).collect();
+                if !known.contains(&class.as_str()) {
+                    let hint = hint(class, &known);
                     return at("class", format!("there is no class \"{class}\": {hint}"));
                 }
             }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use braid_api::config::{AtCap, Cap, CapLevel};
 use braid_api::{AccessChange, CapStatus, EventKind, Role};
+use braid_mptcp::support::sysctl;
 use jiff::Zoned;
 use jiff::civil::Date;
 
@@ -186,13 +187,15 @@ async fn serving(daemon: &Daemon, config: &Config) -> BTreeMap<String, BTreeSet<
     let mut all = BTreeMap::new();
     for (access, _) in capped(config) {
         let mut names = BTreeSet::new();
-        for engine in daemon.engines() {
-            let sources = engine.sources(&access.name).await;
-            names.extend(sources.into_iter().map(|(_, interface)| interface));
+        // One that is called in full serves no other: who serves a pattern, the engines know.
+        if let Some(only) = access.interface.as_ref().filter(|i| i.is_name()) {
+            names.insert(only.as_str().to_owned());
+        } else {
+            for engine in daemon.engines() {
+                let sources = engine.sources(&access.name).await;
+                names.extend(sources.into_iter().map(|(_, interface)| interface));
+            }
         }
-        // One that is called in full serves no other.
-        let only = access.interface.as_ref().filter(|i| i.is_name());
-        names.extend(only.map(|i| i.as_str().to_owned()));
         all.insert(access.name.clone(), names);
     }
     all
@@ -203,7 +206,7 @@ pub(crate) async fn follow(daemon: Arc<Daemon>) -> DaemonError {
     if daemon.shared().role == Role::Proxy {
         return std::future::pending().await;
     }
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot = sysctl("kernel.random.boot_id").unwrap_or_default();
     let mut every = tokio::time::interval(EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -214,7 +217,7 @@ pub(crate) async fn follow(daemon: Arc<Daemon>) -> DaemonError {
         }
         let serving = serving(&daemon, &config).await;
         let usage = &daemon.shared().usage;
-        for (access, cap, turn) in usage.count(&config, &serving, boot.trim()) {
+        for (access, cap, turn) in usage.count(&config, &serving, &boot) {
             if matches!(turn, Turn::Month(_)) {
                 release(&daemon, &access).await;
             }

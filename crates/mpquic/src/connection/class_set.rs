@@ -8,6 +8,7 @@ use braid_core::class::{ClassSteering, DEFAULT_NUMBER, MAX_CLASSES};
 use braid_core::sched::{Measured, PathView, Scheduler, ThresholdGate, Thresholds};
 
 use super::access_set::AccessSet;
+use crate::steering::{Schedulers, Steering};
 
 /// Steering of a class.
 pub(super) struct Class {
@@ -32,7 +33,7 @@ pub(super) type Place = (Option<usize>, f64);
 
 impl Class {
     /// Makes the default class.
-    pub(super) fn default_of(scheduler: Box<dyn Scheduler>, reinjects: bool) -> Self {
+    fn default_of(scheduler: Box<dyn Scheduler>, reinjects: bool) -> Self {
         Self {
             scheduler,
             reinjects,
@@ -41,7 +42,7 @@ impl Class {
     }
 
     /// Makes a class with a steering of its own.
-    pub(super) fn new(steering: ClassSteering, scheduler: Box<dyn Scheduler>) -> Self {
+    fn new(steering: ClassSteering, scheduler: Box<dyn Scheduler>) -> Self {
         Self {
             scheduler,
             reinjects: steering.reinject,
@@ -94,13 +95,26 @@ pub(super) struct ClassSet {
 }
 
 impl ClassSet {
-    /// Makes a set of the default class alone.
-    pub(super) fn new(default: Class) -> Self {
+    /// Makes the classes of a steering with the schedulers that it made.
+    pub(super) fn new(steering: &Steering, made: Schedulers) -> Self {
+        let others = made.others.into_iter().filter_map(|(number, scheduler)| {
+            let own = steering.classes.get(&number)?.clone();
+            Some((number, Class::new(own, scheduler)))
+        });
         Self {
-            default,
-            others: BTreeMap::new(),
+            default: Class::default_of(made.default, steering.reinject),
+            others: others.collect(),
             turns: ClassTurns::default(),
         }
+    }
+
+    /// Replaces all classes; their turns go on.
+    pub(super) fn set(&mut self, steering: &Steering, made: Schedulers) {
+        let turns = std::mem::take(&mut self.turns);
+        *self = Self {
+            turns,
+            ..Self::new(steering, made)
+        };
     }
 
     /// Returns a class, or the default.
@@ -114,11 +128,6 @@ impl ClassSet {
     /// Returns the default class.
     pub(super) fn default_mut(&mut self) -> &mut Class {
         &mut self.default
-    }
-
-    /// Replaces all classes but the default.
-    pub(super) fn set_others(&mut self, others: BTreeMap<u8, Class>) {
-        self.others = others;
     }
 
     /// Whether there are others than the default.

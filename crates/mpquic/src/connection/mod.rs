@@ -48,7 +48,7 @@ use crate::lane::{self, LaneError};
 use crate::steering::{Lane, Schedulers, Steering};
 use access_set::AccessSet;
 use ack_blackhole::AckBlackhole;
-use class_set::{Class, ClassSet};
+use class_set::ClassSet;
 use expectations::PeerExpectations;
 use identifiers::Identifiers;
 pub use info::PathInfo;
@@ -152,18 +152,6 @@ pub(crate) struct Parts {
     pub(crate) now: Instant,
 }
 
-/// Makes the classes beside the default.
-fn others(
-    steering: &Steering,
-    schedulers: BTreeMap<u8, Box<dyn Scheduler>>,
-) -> BTreeMap<u8, Class> {
-    let made = schedulers.into_iter().filter_map(|(number, scheduler)| {
-        let own = steering.classes.get(&number)?.clone();
-        Some((number, Class::new(own, scheduler)))
-    });
-    made.collect()
-}
-
 impl Connection {
     pub(crate) fn new(p: Parts) -> Self {
         let lane = || {
@@ -172,9 +160,7 @@ impl Connection {
             window.into_iter().for_each(|w| lane.limit(w));
             lane
         };
-        let default = Class::default_of(p.schedulers.default, p.options.steering.reinject);
-        let mut classes = ClassSet::new(default);
-        classes.set_others(others(&p.options.steering, p.schedulers.others));
+        let classes = ClassSet::new(&p.options.steering, p.schedulers);
         let mut connection = Self {
             handle: p.handle,
             quic: p.quic,
@@ -248,9 +234,7 @@ impl Connection {
             return Ok(());
         }
         self.steering = Some(steering.clone());
-        let classes = self.scheduler.classes();
-        *classes.default_mut() = Class::default_of(made.default, steering.reinject);
-        classes.set_others(others(steering, made.others));
+        self.scheduler.classes().set(steering, made);
         Ok(())
     }
 
