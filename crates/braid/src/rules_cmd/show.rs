@@ -131,10 +131,9 @@ impl Shown {
         }
         draw(&columns, output)
     }
-}
 
-impl Show for Shown {
-    fn text(&self, output: Output) -> String {
+    /// Draws the rules, or says what happens without any.
+    fn rules(&self, output: Output) -> String {
         if self.rules.is_empty() {
             return "no rules: all that hosts send goes over the bond\n".to_owned();
         }
@@ -158,7 +157,13 @@ impl Show for Shown {
             Column::right("down Mbit/s", number(&|r| rate(r.down_mbps))),
         ];
         let columns: Vec<Column> = columns.into_iter().filter(|c| !c.is_empty()).collect();
-        let rules = draw(&columns, output);
+        draw(&columns, output)
+    }
+}
+
+impl Show for Shown {
+    fn text(&self, output: Output) -> String {
+        let rules = self.rules(output);
         match self.classes.is_empty() {
             true => rules,
             false => format!("{rules}\n{}", self.classes(output)),
@@ -260,19 +265,21 @@ mod tests {
         let text = shown.text(Output::Plain);
         let line = |name: &str| {
             let (_, classes) = text.split_once("\n\n").unwrap();
-            let line = classes.lines().find(|l| l.starts_with(name)).unwrap();
-            line.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
+            let mut words = classes.lines().map(|l| l.split_whitespace().collect());
+            words
+                .find(|words: &Vec<&str>| words.first() == Some(&name))
+                .unwrap_or_else(|| panic!("no line of {name} in:\n{text}"))
+                .join(" ")
         };
-        assert_eq!(
-            line("voice"),
-            ["voice", "redundant", "rr", "2.5", "10.0", "0.0", "0.0"]
-        );
-        assert_eq!(
-            line("default"),
-            ["default", "-", "-", "0.0", "0.0", "0.0", "0.0"]
-        );
+        assert_eq!(line("voice"), "voice redundant rr 2.5 10.0 0.0 0.0");
+        assert_eq!(line("default"), "default - - 0.0 0.0 0.0 0.0");
+        let classes_alone = Rules {
+            rules: Vec::new(),
+            ..with(1_000_000_000, 0)
+        };
+        let text = Shown::new(&classes_alone, None).text(Output::Plain);
+        assert!(text.starts_with("no rules: "), "{text}");
+        assert!(text.contains("redundant"), "{text}");
     }
 
     #[test]
