@@ -36,6 +36,8 @@ pub struct Config {
     pub proxy: Vec<IpAddr>,
     /// The proxy as configured, by address or name.
     pub hosts: Vec<file::Host>,
+    /// Proxies that are used where those before them do not answer, by address or name.
+    pub fallback: Vec<file::Host>,
     /// Addresses that a proxy tells devices of.
     pub announce: Vec<IpAddr>,
     /// How the path manager goes about.
@@ -251,6 +253,7 @@ where
         engines,
         proxy: c.proxy.iter().filter_map(file::Host::address).collect(),
         hosts: c.proxy,
+        fallback: c.fallback,
         announce: c.announce,
         manager,
         steers_unbonded: c.routes.manage,

@@ -208,19 +208,37 @@ impl Daemon {
         &self.shared
     }
 
-    /// Goes by these addresses of the proxy from now on, if `hosts` are still those that it is
-    /// configured by.
-    pub(crate) async fn reach(&self, hosts: &[Host], addresses: Vec<IpAddr>) {
+    /// Returns the proxies in the order of preference, as they are configured.
+    pub(crate) fn proxies(&self) -> Vec<Vec<Host>> {
+        let config = lock(&self.config);
+        let fallback = config.fallback.iter().map(|host| vec![host.clone()]);
+        [config.hosts.clone()].into_iter().chain(fallback).collect()
+    }
+
+    /// Notes these addresses of a proxy, by its place, if `hosts` are still those that it is configured
+    /// by. Goes by them from now on if it is in use.
+    pub(crate) async fn reach(&self, place: usize, hosts: &[Host], addresses: Vec<IpAddr>) {
+        if self.proxies().get(place).is_none_or(|now| now != hosts) {
+            return;
+        }
+        self.shared.proxies.know(place, &addresses);
+        if self.shared.proxies.used() == place && self.config().proxy != addresses {
+            let known: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+            tracing::info!("the proxy has the address {}", known.join(" and "));
+            self.go_by(addresses).await;
+        }
+    }
+
+    /// Goes by these addresses of the proxy in use from now on.
+    pub(crate) async fn go_by(&self, addresses: Vec<IpAddr>) {
         let _turn = self.turn.lock().await;
         {
             let mut config = lock(&self.config);
-            if config.hosts != hosts || config.proxy == addresses {
+            if config.proxy == addresses {
                 return;
             }
             config.proxy.clone_from(&addresses);
         }
-        let known: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        tracing::info!("the proxy has the address {}", known.join(" and "));
         for e in &self.engines {
             // It is tried again with the next change of an interface.
             if let Err(why) = e.reach(&addresses).await {

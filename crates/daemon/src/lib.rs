@@ -23,6 +23,7 @@ mod meter;
 mod mptcp_check;
 mod names;
 mod places;
+mod proxies;
 mod registration;
 mod responder;
 mod run;

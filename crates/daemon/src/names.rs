@@ -1,4 +1,4 @@
-//! Names of the proxy, which are resolved when the daemon starts and when it reads its file again.
+//! Names of the proxies, which are resolved when the daemon starts and when it reads its file again.
 //! Where nobody answers, as at boot before there is a way out, it is tried again later: the
 //! daemon does its work without the proxy's addresses meanwhile, and ends for no name.
 
@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use braid_api::config::Host;
+use futures_util::future::join_all;
 use tokio::sync::Notify;
 
 use super::DaemonError;
@@ -115,8 +116,8 @@ pub(crate) async fn follow(daemon: Arc<Daemon>) -> DaemonError {
     loop {
         // Told of while it is asked about: ask again.
         let changed = names.changed.notified();
-        let hosts = daemon.config().hosts;
-        if hosts.iter().all(|h| h.address().is_some()) {
+        let proxies = daemon.proxies();
+        if proxies.iter().flatten().all(|h| h.address().is_some()) {
             names.tell(None);
             changed.await;
             continue;
@@ -124,21 +125,19 @@ pub(crate) async fn follow(daemon: Arc<Daemon>) -> DaemonError {
         tokio::pin!(changed);
         let mut backoff = Backoff::default();
         loop {
-            let pause = match resolve(&hosts, ask).await {
-                Ok(addresses) => {
-                    names.tell(None);
-                    daemon.reach(&hosts, addresses).await;
-                    None
-                }
-                Err(e) => {
-                    names.tell(Some(e));
-                    Some(backoff.pause())
-                }
-            };
-            let Some(pause) = pause else {
+            let all = proxies.iter().enumerate();
+            let all = all.map(async |(place, hosts)| {
+                let addresses = resolve(hosts, ask).await?;
+                daemon.reach(place, hosts, addresses).await;
+                Ok::<_, String>(())
+            });
+            let trouble = join_all(all).await.into_iter().find_map(Result::err);
+            names.tell(trouble.clone());
+            if trouble.is_none() {
                 changed.as_mut().await;
                 break;
-            };
+            }
+            let pause = backoff.pause();
             tokio::select! {
                 () = changed.as_mut() => break,
                 () = tokio::time::sleep(pause) => {}

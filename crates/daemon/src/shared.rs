@@ -19,6 +19,7 @@ use super::log::Log;
 use super::meter::{Flow, Meter};
 use super::mptcp_check::Hands;
 use super::names::Names;
+use super::proxies::Proxies;
 use super::registration::Registration;
 use super::state::{lock, now};
 use super::usage::Usage;
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) meter: Mutex<Meter>,
     /// Names of the proxy.
     pub(crate) names: Names,
+    /// Proxies, at the device.
+    pub(crate) proxies: Proxies,
     /// Contact with the proxy, at the device.
     pub(crate) contact: Contact,
     pub(crate) registration: Registration,
@@ -66,6 +69,7 @@ impl Shared {
             log: Mutex::default(),
             meter: Mutex::default(),
             names: Names::default(),
+            proxies: Proxies::new(config),
             contact: Contact::default(),
             registration: Registration::default(),
             usage: Usage::default(),

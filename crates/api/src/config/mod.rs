@@ -78,6 +78,13 @@ pub struct Config<A> {
     /// answered at these. A device takes names, too.
     #[serde(deserialize_with = "host::one_or_more")]
     pub proxy: Vec<Host>,
+    /// Further proxies in the order of preference, at the device: each is used where those before it
+    /// do not answer.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "host::one_or_more"
+    )]
+    pub fallback: Vec<Host>,
     /// Addresses that a proxy announces to devices (ADD_ADDR), up to 8.
     pub announce: Vec<IpAddr>,
     /// `[manager]`.
@@ -128,6 +135,7 @@ impl<A> Default for Config<A> {
             engine: None,
             engines: Vec::new(),
             proxy: Vec::new(),
+            fallback: Vec::new(),
             announce: Vec::new(),
             manager: Manager::default(),
             routes: Routes::default(),
@@ -199,6 +207,7 @@ impl<A: Access> Config<A> {
         self.check_engines()?;
         let engines = &self.engines();
         check_proxy(&self.proxy, engines, A::ROLE)?;
+        check_fallback(&self.fallback, &self.proxy, engines, A::ROLE)?;
         announce::check(&self.announce, A::ROLE, engines)?;
         self.manager.check()?;
         self.probe.check()?;
@@ -348,6 +357,46 @@ impl<A: Access> Config<A> {
         };
         rule::check(&self.rules()?, &setting)
     }
+}
+
+/// Proxies at most, that of `proxy` among them.
+const MAX_PROXIES: usize = 8;
+
+fn check_fallback(
+    fallback: &[Host],
+    proxy: &[Host],
+    engines: &[Engine],
+    role: Role,
+) -> Result<(), Problem> {
+    let wrong = |what: &str| Err(Problem::at_key(&["fallback"], what));
+    if fallback.is_empty() {
+        return Ok(());
+    }
+    if role == Role::Proxy {
+        return wrong("devices turn from one proxy to another: set it there");
+    }
+    if !engines.contains(&Engine::Mpquic) {
+        return wrong(
+            "a session of Multipath QUIC turns to another proxy: expected \"mpquic\" among `engines`",
+        );
+    }
+    if fallback.len() >= MAX_PROXIES {
+        return wrong(&format!(
+            "{} proxies beside that of `proxy` are too many: at most {}",
+            fallback.len(),
+            MAX_PROXIES - 1
+        ));
+    }
+    let is_none = |a: IpAddr| a.is_multicast() || a.is_unspecified();
+    for (i, host) in fallback.iter().enumerate() {
+        if host.address().is_some_and(is_none) {
+            return wrong(&format!("{host} is no host's address: expected a proxy's"));
+        }
+        if fallback[..i].contains(host) || proxy.contains(host) {
+            return wrong(&format!("\"{host}\" is there twice"));
+        }
+    }
+    Ok(())
 }
 
 fn check_proxy(proxy: &[Host], engines: &[Engine], role: Role) -> Result<(), Problem> {

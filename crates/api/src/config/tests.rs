@@ -411,6 +411,43 @@ fn the_file_of_a_proxy_is_read_as_it_was_written() {
 }
 
 #[test]
+fn further_proxies_stand_at_the_device_with_multipath_quic() {
+    let file = |engine: &str, fallback: &str| {
+        let quic = match engine {
+            "mpquic" => "[mpquic]\npins = [\"x\"]\n",
+            _ => "",
+        };
+        format!(
+            "engine = \"{engine}\"\nproxy = \"192.0.2.1\"\nfallback = {fallback}\n[access.a]\n\
+             interface = \"d1\"\n{quic}"
+        )
+    };
+    let read = |fallback: &str| device(&file("mpquic", fallback));
+    let config = read("[\"proxy2.example\", \"2001:db8::2\"]").unwrap();
+    assert_eq!(config.fallback.len(), 2);
+    let toml = toml::to_string(&config).unwrap();
+    assert_eq!(device(&toml), Ok(config));
+    assert_eq!(read("\"192.0.2.2\"").unwrap().fallback.len(), 1);
+    let many: Vec<String> = (2..10).map(|i| format!("\"192.0.2.{i}\"")).collect();
+    for (fallback, words) in [
+        ("\"192.0.2.1\"", "\"192.0.2.1\" is there twice"),
+        ("[\"a.example\", \"a.example\"]", "is there twice"),
+        ("\"0.0.0.0\"", "no host's address"),
+        ("\"a b\"", "no address and no name"),
+        (&format!("[{}]", many.join(", ")), "8 proxies beside"),
+    ] {
+        let e = read(fallback).unwrap_err();
+        assert!(e.contains(words), "{fallback}: {e}");
+    }
+    let e = device(&file("mptcp", "\"192.0.2.2\"")).unwrap_err();
+    assert!(e.contains("expected \"mpquic\""), "{e}");
+    let e = proxy(
+        "engine = \"mpquic\"\nproxy = \"::1\"\nfallback = \"::2\"\n[mpquic]\nanyone = true\n",
+    );
+    assert!(e.unwrap_err().contains("set it there"));
+}
+
+#[test]
 fn hosts_behind_the_device_are_served_with_multipath_quic_alone() {
     let file = |engine: &str, lan: &str| {
         let quic = match engine {

@@ -147,6 +147,11 @@ pub enum EventKind {
         /// How much is used, and what is done about it, in a sentence.
         why: String,
     },
+    /// Another proxy is used from now on: the one before does not answer.
+    ProxyChanged {
+        /// Its addresses.
+        to: Vec<IpAddr>,
+    },
     /// Flows that rules send directly leave by another access from now on.
     DirectRoute {
         /// Accesses that the rules name, the preferred first.
@@ -230,6 +235,10 @@ impl fmt::Display for EventKind {
             | Self::SubflowStalled { why }
             | Self::PacketSize { why }
             | Self::AccessCap { why } => f.write_str(why),
+            Self::ProxyChanged { to } => {
+                let to: Vec<_> = to.iter().map(ToString::to_string).collect();
+                write!(f, "the proxy {} is used from now on", to.join(" and "))
+            }
             Self::DirectRoute { accesses, ipv6, by } => {
                 let family = if *ipv6 { "IPv6" } else { "IPv4" };
                 let rules = accesses.join(", else ");

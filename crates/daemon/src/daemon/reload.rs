@@ -52,7 +52,7 @@ impl Daemon {
         let before = lock(&self.config).clone();
         config.keep_numbers(&before);
         // Addresses of names are known until these are resolved again.
-        if config.hosts == before.hosts {
+        if (&config.hosts, &config.fallback) == (&before.hosts, &before.fallback) {
             config.proxy.clone_from(&before.proxy);
         }
         config

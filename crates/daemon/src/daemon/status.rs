@@ -59,6 +59,7 @@ impl Daemon {
         }
         notes.extend(self.shared.control.notes());
         notes.extend(self.shared.names.note());
+        notes.extend(self.shared.proxies.note());
         notes.extend(self.shared.registration.note());
         notes.extend(self.shared.usage.note());
         let down_weights = match self.registers_somewhere() {

@@ -347,9 +347,9 @@ async fn every_engine_goes_by_the_addresses_of_a_name_while_it_is_configured() {
     assert!(daemon.config().proxy.is_empty());
     let hosts = daemon.config().hosts;
     let found = vec!["192.0.2.1".parse().unwrap()];
-    daemon.reach(&hosts, found.clone()).await;
+    daemon.reach(0, &hosts, found.clone()).await;
     // The same again is no news.
-    daemon.reach(&hosts, found.clone()).await;
+    daemon.reach(0, &hosts, found.clone()).await;
     assert_eq!(*lock(&mptcp.reached), std::slice::from_ref(&found));
     assert_eq!(*lock(&mpquic.reached), std::slice::from_ref(&found));
     // Read again, a name keeps its addresses until they are resolved anew.
@@ -362,6 +362,6 @@ async fn every_engine_goes_by_the_addresses_of_a_name_while_it_is_configured() {
     .unwrap();
     daemon.reload().await;
     assert!(daemon.config().proxy.is_empty());
-    daemon.reach(&hosts, found).await;
+    daemon.reach(0, &hosts, found).await;
     assert!(daemon.config().proxy.is_empty(), "of the name before");
 }

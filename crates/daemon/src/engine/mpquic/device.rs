@@ -7,12 +7,12 @@ use std::time::Duration;
 use braid_forward::Carrier;
 use braid_forward::carrier::OverSession;
 use braid_forward::inbound::{Port, Socks};
-use braid_mpquic::{Device, Error, Keeper, tls};
+use braid_mpquic::{ClientConfig, Device, Error, Keeper, Session, tls};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::Mpquic;
-use super::keys;
+use super::standby::{self, Answered};
+use super::{Mpquic, keys};
 use crate::DaemonError;
 use crate::engine::Result;
 use crate::state::lock;
@@ -85,47 +85,78 @@ fn without_digits(text: &str) -> String {
 
 /// Makes one session after the other. What there is to make them with is made again should it
 /// fail, as where the interfaces cannot be followed.
-async fn keep(state: Arc<Mpquic>, tls: braid_mpquic::ClientConfig) {
+async fn keep(state: Arc<Mpquic>, tls: ClientConfig) {
     let mut trouble = Trouble::default();
+    let mut next: Option<Answered> = None;
     loop {
-        let Some(at) = lock(&state.proxies).first().copied() else {
-            state.reached.notified().await;
-            continue;
-        };
-        let remote = SocketAddr::new(at, state.quic.port);
-        let name = state.quic.name.clone();
-        let accesses = lock(&state.steered).accesses.clone();
-        let options = state.options();
-        let e = match Device::keep(remote, &name, tls.clone(), options, accesses).await {
-            Ok(keeper) => follow(&state, &keeper, at, &mut trouble).await,
-            Err(e) => Some(e),
+        let left = match next.take() {
+            Some(Answered {
+                keeper,
+                session,
+                at,
+            }) => follow(&state, &tls, (&keeper, at), Some(session), &mut trouble).await,
+            None => {
+                let Some(at) = lock(&state.proxies).first().copied() else {
+                    state.reached.notified().await;
+                    continue;
+                };
+                let remote = SocketAddr::new(at, state.quic.port);
+                let name = state.quic.name.clone();
+                let accesses = lock(&state.steered).accesses.clone();
+                let options = state.options();
+                match Device::keep(remote, &name, tls.clone(), options, accesses).await {
+                    Ok(keeper) => {
+                        state.leave_out(keeper.device());
+                        follow(&state, &tls, (&keeper, at), None, &mut trouble).await
+                    }
+                    Err(e) => Left::Failed(e),
+                }
+            }
         };
         *lock(&state.device) = None;
-        if let Some(e) = e {
-            trouble.tell(&state, &e);
-            tokio::time::sleep(PAUSE).await;
+        match left {
+            Left::Failed(e) => {
+                trouble.tell(&state, &e);
+                tokio::time::sleep(PAUSE).await;
+            }
+            Left::Moved => {}
+            Left::For(answered) => next = Some(*answered),
         }
     }
 }
 
-/// Takes sessions until there can be none, and returns why; or until the proxy is no longer `at`
-/// this address.
+/// Why a proxy is left.
+enum Left {
+    /// There can be no session.
+    Failed(Error),
+    /// Move of the proxy to another address.
+    Moved,
+    /// Silence of the proxy, while this other one answers.
+    For(Box<Answered>),
+}
+
+/// Takes sessions, after the `first` if there is one, for as long as the proxy is at this address,
+/// answers, and there can be any.
 async fn follow(
     state: &Mpquic,
-    keeper: &Keeper,
-    at: IpAddr,
+    tls: &ClientConfig,
+    (keeper, at): (&Keeper, IpAddr),
+    mut first: Option<Session>,
     trouble: &mut Trouble,
-) -> Option<Error> {
-    for name in lock(&state.steered).disabled.clone() {
-        let _ = keeper.device().enable(&name, false);
-    }
+) -> Left {
     *lock(&state.device) = Some(keeper.device().clone());
     loop {
-        let session = tokio::select! {
-            session = keeper.session() => session,
-            () = state.reached.notified() => match lock(&state.proxies).first() {
-                Some(now) if *now == at => continue,
-                _ => return None,
+        let session = match first.take() {
+            Some(session) => Ok(session),
+            None => tokio::select! {
+                session = keeper.session() => session,
+                () = state.reached.notified() => match lock(&state.proxies).first() {
+                    Some(now) if *now == at => continue,
+                    _ => return Left::Moved,
+                },
+                other = standby::another(state, tls, keeper.device()) => {
+                    return Left::For(Box::new(other));
+                }
             },
         };
         match session {
@@ -133,12 +164,22 @@ async fn follow(
                 trouble.is_over(state);
                 state.current.send_replace(Some(session.clone()));
                 let token = state.number(&session);
-                let why = state.follow(token, &session).await;
+                let mut following = std::pin::pin!(state.follow(token, &session));
+                let (why, other) = tokio::select! {
+                    why = &mut following => (why, None),
+                    other = standby::another(state, tls, keeper.device()) => {
+                        session.close();
+                        (following.await, Some(other))
+                    }
+                };
                 state.current.send_replace(None);
+                if let Some(other) = other {
+                    return Left::For(Box::new(other));
+                }
                 tracing::warn!("{why}; connecting again");
                 *lock(&state.trouble) = Some(why);
             }
-            Err(e @ Error::Io { .. }) => return Some(e),
+            Err(e @ Error::Io { .. }) => return Left::Failed(e),
             Err(e) => {
                 trouble.tell(state, &e);
                 // Its name may lead elsewhere by now.

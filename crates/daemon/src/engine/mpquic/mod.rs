@@ -11,6 +11,7 @@ mod observe;
 mod proxy;
 mod registered;
 mod sessions;
+mod standby;
 mod states;
 mod status;
 mod steered;
@@ -342,15 +343,23 @@ impl Mpquic {
         *lock(&self.work) = Some(work);
         Ok(Started::default())
     }
+
+    /// Leaves out, at a device, the accesses that requests have left out.
+    fn leave_out(&self, device: &Device) {
+        for name in lock(&self.steered).disabled.clone() {
+            let _ = device.enable(&name, false);
+        }
+    }
 }
 
 /// Parts of a configuration that cannot change while the engine runs, each with its name.
-fn fixed(c: &Config) -> [(&'static str, String); 4] {
+fn fixed(c: &Config) -> [(&'static str, String); 5] {
     let of = |a: &config::Access| (a.name.clone(), a.interface.clone(), a.address);
     let named = c.accesses.iter().filter(|a| a.registered.is_none());
     let accesses: Vec<_> = named.map(of).collect();
     [
         ("proxy", format!("{:?}", c.hosts)),
+        ("fallback", format!("{:?}", c.fallback)),
         ("`ignore` of [manager]", format!("{:?}", c.manager.ignore)),
         ("[mpquic] or [gateway]", format!("{:?}", c.quic)),
         (
