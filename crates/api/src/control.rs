@@ -87,7 +87,8 @@ pub struct Status {
     /// where the accesses are not registered at one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_weights: Option<BTreeMap<String, f64>>,
-    /// Hosts behind this device whose connections go over the bond; absent without `[lan]`.
+    /// Hosts and programs whose traffic goes over the bond; absent without `[lan]` and
+    /// `default = "bond"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lan: Option<LanStatus>,
     /// Steps that could not be done and are not needed, and new connections that leave otherwise
@@ -104,11 +105,17 @@ pub struct Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LanStatus {
-    /// Interfaces to them.
+    /// Interfaces to hosts.
     pub interfaces: Vec<String>,
-    /// Whether what cannot go over the bond is refused, also while no daemon runs.
+    /// Whether what hosts send and cannot go over the bond is refused, also while no daemon runs.
     pub kill_switch: bool,
-    /// Connections of theirs that are open.
+    /// Whether what programs of this device send goes over the bond.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub programs: bool,
+    /// Whether what these send and cannot go over the bond is refused, also while no daemon runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub programs_kill_switch: bool,
+    /// Connections that are open.
     pub connections: u64,
     /// Addresses that their packets have in the tunnel to the proxy, but for those of connections;
     /// empty without a tunnel.

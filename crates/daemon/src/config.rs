@@ -69,7 +69,9 @@ pub struct Config {
     pub quic: Option<quic::Quic>,
     /// Hosts behind the device.
     pub lan: Option<file::Lan>,
-    /// Classes of what they send beside the default, by name.
+    /// Programs of the device whose traffic goes over the bond; absent: it leaves as the routes say.
+    pub programs: Option<Programs>,
+    /// Classes of what these send beside the default, by name.
     pub classes: BTreeMap<String, Class>,
     /// Numbers that names of classes have, or had last while the daemon ran.
     class_numbers: BTreeMap<String, u8>,
@@ -77,6 +79,13 @@ pub struct Config {
     pub rules: Vec<Rule>,
     /// At the device its accesses, at the proxy those of its peer.
     pub accesses: Vec<Access>,
+}
+
+/// Programs of the device, as `default = "bond"` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Programs {
+    /// Refuse what they would send past the bond, also while no daemon runs.
+    pub kill_switch: bool,
 }
 
 /// Class of traffic.
@@ -269,6 +278,9 @@ where
         cc: scheduler.and_then(|s| s.cc.clone()),
         quic,
         lan: c.lan,
+        programs: (c.default == file::DefaultWay::Bond).then_some(Programs {
+            kill_switch: c.kill_switch.unwrap_or(true),
+        }),
         class_numbers: numbers_of(&classes),
         classes,
         rules,

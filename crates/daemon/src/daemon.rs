@@ -157,7 +157,7 @@ impl Daemon {
         let _turn = self.turn.lock().await;
         let config = lock(&self.config).clone();
         if self.shared.role == Role::Device {
-            lan::guard(config.lan.as_ref())?;
+            lan::guard(config.lan.as_ref(), config.programs)?;
         }
         let mut adopted = None;
         for e in &self.engines {
@@ -179,13 +179,13 @@ impl Daemon {
             };
             self.adopt_weights(kind, weights).await?;
         }
-        if let Some(lan) = config.lan.clone() {
+        if config.lan.is_some() || config.programs.is_some() {
             // The configuration has seen to an engine that carries them.
             let carrier = self.engines.iter().find_map(|e| e.carrier());
             if let Some(carrier) = carrier {
                 let sessions = self.engines.iter().find_map(|e| e.tunnel_sessions());
                 *self.lan.lock().await =
-                    Some(Lan::start(lan, &config, carrier, sessions, &self.shared).await?);
+                    Some(Lan::start(&config, carrier, sessions, &self.shared).await?);
             }
         }
         Ok(())
@@ -244,6 +244,11 @@ impl Daemon {
             if let Err(why) = e.reach(&addresses).await {
                 tracing::warn!("{why}");
             }
+        }
+        if let Some(lan) = &*self.lan.lock().await
+            && let Err(why) = lan.reach(&addresses).await
+        {
+            tracing::warn!("{why}");
         }
     }
 

@@ -21,6 +21,7 @@ mod manager;
 mod metrics;
 mod mpquic;
 mod overlap;
+mod own;
 mod probe;
 mod registration;
 mod routes;
@@ -50,6 +51,7 @@ pub use lan::Lan;
 pub use manager::{Manager, Mesh};
 pub use metrics::Metrics;
 pub use mpquic::{Forward, MPQUIC_CC, Mpquic};
+pub use own::DefaultWay;
 pub use probe::Probe;
 pub use registration::Registration;
 pub use routes::Routes;
@@ -85,6 +87,13 @@ pub struct Config<A> {
         deserialize_with = "host::one_or_more"
     )]
     pub fallback: Vec<Host>,
+    /// Way of what programs of the device send.
+    #[serde(skip_serializing_if = "DefaultWay::is_usual")]
+    pub default: DefaultWay,
+    /// Refuse what these would send past the bond, also while no daemon runs; absent: yes, with
+    /// `default = "bond"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kill_switch: Option<bool>,
     /// Addresses that a proxy announces to devices (ADD_ADDR), up to 8.
     pub announce: Vec<IpAddr>,
     /// `[manager]`.
@@ -117,11 +126,11 @@ pub struct Config<A> {
     /// `[lan]`; absent: what hosts behind the device send goes as its routes say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lan: Option<Lan>,
-    /// `[class.NAME]`: classes of what hosts behind the device send, at most 7.
+    /// `[class.NAME]`: classes of what hosts and programs send, at most 7.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub class: IndexMap<String, Class>,
-    /// `[[rule]]` in the order of precedence: what hosts behind the device send goes over the bond
-    /// where none says otherwise.
+    /// `[[rule]]` in the order of precedence: what hosts and programs send goes over the bond where
+    /// none says otherwise.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rule: Vec<Written>,
     /// `[gateway]`; absent: the proxy carries no packets of devices.
@@ -136,6 +145,8 @@ impl<A> Default for Config<A> {
             engines: Vec::new(),
             proxy: Vec::new(),
             fallback: Vec::new(),
+            default: DefaultWay::default(),
+            kill_switch: None,
             announce: Vec::new(),
             manager: Manager::default(),
             routes: Routes::default(),
@@ -220,6 +231,7 @@ impl<A: Access> Config<A> {
         self.check_accesses()?;
         self.check_mpquic()?;
         self.check_lan()?;
+        self.default.check(self.kill_switch, A::ROLE, engines)?;
         let names: Vec<_> = self.access.keys().map(String::as_str).collect();
         let lane = self.mpquic.as_ref().map(|m| m.lane).unwrap_or_default();
         let registers = self.registration.enabled;
@@ -351,6 +363,7 @@ impl<A: Access> Config<A> {
             role: A::ROLE,
             engines: &self.engines(),
             lan: self.lan.as_ref(),
+            default: self.default,
             manager: &self.manager,
             accesses: self.access.keys().map(String::as_str).collect(),
             classes: self.class.keys().map(String::as_str).collect(),

@@ -1,11 +1,11 @@
-//! `[[rule]]`: which traffic of hosts behind the device goes over the bond, directly, or nowhere.
+//! `[[rule]]`: which traffic of hosts and programs goes over the bond, directly, or nowhere.
 
 use std::collections::BTreeSet;
 
 use braid_core::rules::{DEFAULT_CLASS, MAX_RULES, Outcome, Rule, Written};
 
 use super::class::{hint, unknown};
-use super::{Lan, Manager};
+use super::{DefaultWay, Lan, Manager};
 use crate::diagnostic::Problem;
 use crate::{Engine, Role};
 
@@ -17,6 +17,7 @@ pub(super) struct Setting<'a> {
     pub(super) role: Role,
     pub(super) engines: &'a [Engine],
     pub(super) lan: Option<&'a Lan>,
+    pub(super) default: DefaultWay,
     pub(super) manager: &'a Manager,
     /// Names of the accesses.
     pub(super) accesses: Vec<&'a str>,
@@ -41,10 +42,14 @@ pub(super) fn check(rules: &[Rule], setting: &Setting<'_>) -> Result<(), Problem
     }
     let whole = |what: &str| Err(Problem::at_key(&["rule", "0"], what));
     if setting.role == Role::Proxy {
-        return whole("rules are about hosts behind the device: set them there");
+        return whole("rules are about traffic of the device: set them there");
     }
-    if setting.lan.is_none() {
-        return whole("rules are about hosts behind the device: they need [lan] with `interfaces`");
+    let programs = setting.default == DefaultWay::Bond;
+    if setting.lan.is_none() && !programs {
+        return whole(
+            "rules are about what goes over the bond: they need [lan] with `interfaces`, for hosts, \
+             or default = \"bond\", for programs of the device",
+        );
     }
     if rules.len() > MAX_RULES {
         return whole(&format!(
@@ -66,6 +71,19 @@ pub(super) fn check(rules: &[Rule], setting: &Setting<'_>) -> Result<(), Problem
                 "name",
                 format!("two rules are called \"{}\"", rule.title(i + 1)),
             );
+        }
+        if !rule.descriptor.client.is_empty() && setting.lan.is_none() {
+            let what = "it is for hosts behind the device: expected [lan] with `interfaces`";
+            return at("client", what.to_owned());
+        }
+        let of_programs = [
+            ("user", rule.descriptor.user.is_empty()),
+            ("unit", rule.descriptor.unit.is_empty()),
+        ];
+        let named = of_programs.iter().find(|(_, is_empty)| !is_empty);
+        if let (Some((key, _)), false) = (named, programs) {
+            let what = "it is for programs of the device: expected default = \"bond\"";
+            return at(key, what.to_owned());
         }
         match &rule.outcome {
             Outcome::Block => {}
@@ -216,6 +234,34 @@ class = \"default\"
         assert!(e.contains("255 rules are too many: at most 254"), "{e}");
         let e = device("[manager]\nrecover = false\n[[rule]]\ndirect = \"nr\"\n");
         assert!(e.is_ok(), "without Multipath TCP nobody needs it");
+    }
+
+    #[test]
+    fn users_are_of_programs_and_clients_of_hosts() {
+        let bare = "engine = \"mpquic\"\nproxy = \"10.77.0.1\"\ndefault = \"bond\"\n[mpquic]\npins = [\"sha256/x\"]\n[access.nr]\ninterface = \"wwan0\"\n";
+        let read = |text: &str, more: &str| {
+            let text = format!("{text}[[rule]]\n{more}\nblock = true\n");
+            let read = Config::<DeviceAccess>::parse(&text, Format::Toml);
+            read.map_err(|p| p.in_file("f".into(), &text).to_string())
+        };
+        for user in [
+            "user = \"backup\"",
+            "user = [34, \"root\"]",
+            "unit = \"a.service\"",
+            "port = 80",
+        ] {
+            let config = read(bare, user).unwrap();
+            let toml = toml::to_string(&config).unwrap();
+            let again = Config::<DeviceAccess>::parse(&toml, Format::Toml).unwrap();
+            assert_eq!(again, config);
+        }
+        let e = read(bare, "client = \"10.0.0.1\"").unwrap_err();
+        assert!(e.contains("f:9:1: ") && e.contains("expected [lan]"), "{e}");
+        let e = read(DEVICE, "user = 34").unwrap_err();
+        assert!(e.contains("expected default = \"bond\""), "{e}");
+        let usual = bare.replace("\"bond\"", "\"routes\"");
+        let e = read(&usual, "port = 80").unwrap_err();
+        assert!(e.contains("they need [lan]"), "{e}");
     }
 
     #[test]

@@ -121,7 +121,7 @@ mod tests {
         let other = Flow {
             mac: Some(Mac([2; 6])),
             port: Some(80),
-            ..flow
+            ..flow.clone()
         };
         let text = Verdict::new(&rules(), &other).text();
         assert_eq!(
@@ -130,7 +130,7 @@ mod tests {
         );
         let v6 = Flow {
             to: "2001:db8::9".parse().unwrap(),
-            ..flow
+            ..flow.clone()
         };
         let text = Verdict::new(&rules(), &v6).text();
         assert!(

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use braid_api::Rules;
 use braid_api::client::Client;
-use braid_core::rules::{Dscp, Flow, Mac, Ports, Protocol};
+use braid_core::rules::{Dscp, Flow, Mac, Ports, Protocol, Unit, User};
 use clap::{Args, Subcommand};
 
 use crate::daemon_error::daemon;
@@ -58,6 +58,12 @@ struct FlowArgs {
     /// Address of its interface, such as 02:00:5e:10:00:01
     #[arg(long, value_name = "MAC")]
     mac: Option<Mac>,
+    /// User whose program on this device sends: a name, or a number
+    #[arg(long, value_name = "USER", conflicts_with_all = ["client", "mac"])]
+    user: Option<User>,
+    /// Unit whose program on this device sends: a name, or the path of its control group
+    #[arg(long, value_name = "UNIT", conflicts_with_all = ["client", "mac"])]
+    unit: Option<Unit>,
     /// Code point of its packets: 0 to 63, or a name such as ef
     #[arg(long, value_name = "DSCP")]
     dscp: Option<Dscp>,
@@ -79,14 +85,32 @@ impl FlowArgs {
             (Protocol::Icmp, false) => p.numbers().last(),
             _ => p.numbers().next(),
         };
+        let (user, user_name) = self.user.as_ref().map_or((None, None), known);
         Flow {
             client: self.client,
             mac: self.mac,
+            user,
+            user_name,
+            unit: self.unit.as_ref().map(ToString::to_string),
             protocol: self.protocol.and_then(number),
             port: self.port,
             dscp: self.dscp,
             ..Flow::to(self.dst)
         }
+    }
+}
+
+/// Returns the number and the name of a user, as far as this machine knows them.
+fn known(user: &User) -> (Option<u32>, Option<String>) {
+    use nix::unistd;
+    let found = match user {
+        User::Name(name) => unistd::User::from_name(name),
+        User::Id(id) => unistd::User::from_uid(unistd::Uid::from_raw(*id)),
+    };
+    match (found.ok().flatten(), user) {
+        (Some(found), _) => (Some(found.uid.as_raw()), Some(found.name)),
+        (None, User::Name(name)) => (None, Some(name.clone())),
+        (None, User::Id(id)) => (Some(*id), None),
     }
 }
 

@@ -330,9 +330,17 @@ impl Shown {
     }
 }
 
-/// Lines about the hosts behind this device.
+/// Lines about the hosts behind this device, and its own programs.
 fn hosts(lan: &LanStatus) -> String {
-    let on = lan.interfaces.join(", ");
+    let hosts = !lan.interfaces.is_empty();
+    let who = match (hosts, lan.programs) {
+        (true, false) => format!("hosts on {}", lan.interfaces.join(", ")),
+        (true, true) => format!(
+            "hosts on {} and programs of this device",
+            lan.interfaces.join(", ")
+        ),
+        (false, _) => "programs of this device".to_owned(),
+    };
     let connections = match lan.connections {
         1 => "1 connection".to_owned(),
         n => format!("{n} connections"),
@@ -341,11 +349,18 @@ fn hosts(lan: &LanStatus) -> String {
         [] => "no tunnel".to_owned(),
         all => format!("tunnel from {}", list(all, ", ")),
     };
-    let switch = if lan.kill_switch { "on" } else { "off" };
-    let mut text =
-        format!("hosts on {on}: {connections} over the bond, {packets}, kill switch {switch}\n");
+    let switch = match (
+        hosts.then_some(lan.kill_switch),
+        lan.programs.then_some(lan.programs_kill_switch),
+    ) {
+        (Some(true), Some(false)) => "on for hosts alone",
+        (Some(false), Some(true)) => "on for programs alone",
+        (Some(true), _) | (None, Some(true)) => "on",
+        _ => "off",
+    };
+    let mut text = format!("{who}: {connections} over the bond, {packets}, kill switch {switch}\n");
     if let Some(why) = &lan.no_packets {
-        text += &format!("hosts on {on}: packets beside TCP: {why}\n");
+        text += &format!("{who}: packets beside TCP: {why}\n");
     }
     text
 }

@@ -17,6 +17,7 @@ mod default_route;
 mod doctor;
 mod events;
 mod fairness;
+mod fallback;
 mod interruption;
 mod lan;
 mod metrics;
@@ -27,6 +28,7 @@ mod one_lan;
 #[cfg(feature = "bpf")]
 mod orphans;
 mod overrun;
+mod own;
 #[cfg(feature = "bpf")]
 mod pin;
 #[cfg(feature = "bpf")]

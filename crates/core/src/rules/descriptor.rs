@@ -4,8 +4,8 @@ use std::fmt;
 
 use ipnet::IpNet;
 
-use super::flow::Flow;
-use super::values::{Client, Dscp, Ports, Protocol, written};
+use super::flow::{Flow, Origin};
+use super::values::{Client, Dscp, Ports, Protocol, Unit, User, written};
 
 /// Traffic descriptor (TS 24.526 5.2). A criterion without values is met by every flow, one with
 /// several by a flow that has any of them.
@@ -13,6 +13,10 @@ use super::values::{Client, Dscp, Ports, Protocol, written};
 pub struct Descriptor {
     /// Hosts behind the device.
     pub client: Vec<Client>,
+    /// Users of the device itself.
+    pub user: Vec<User>,
+    /// Units of the device itself.
+    pub unit: Vec<Unit>,
     /// Networks of the destination.
     pub to: Vec<IpNet>,
     /// Protocols above IP.
@@ -28,6 +32,10 @@ pub struct Descriptor {
 pub enum Criterion {
     /// [`Descriptor::client`].
     Client,
+    /// [`Descriptor::user`].
+    User,
+    /// [`Descriptor::unit`].
+    Unit,
     /// [`Descriptor::to`].
     To,
     /// [`Descriptor::protocol`].
@@ -43,6 +51,8 @@ impl Criterion {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
+            Self::User => "user",
+            Self::Unit => "unit",
             Self::To => "to",
             Self::Protocol => "protocol",
             Self::Port => "port",
@@ -67,6 +77,8 @@ impl Descriptor {
     pub fn judge(&self, flow: &Flow) -> Match {
         let all = [
             (Criterion::Client, self.judge_client(flow)),
+            (Criterion::User, self.judge_user(flow)),
+            (Criterion::Unit, self.judge_unit(flow)),
             (
                 Criterion::To,
                 any(&self.to, Some(|n: &IpNet| n.contains(&flow.to))),
@@ -99,17 +111,34 @@ impl Descriptor {
             Client::Mac(mac) => flow.mac.map(|own| own == *mac),
             Client::Network(net) => flow.client.map(|ip| net.contains(&ip)),
         };
-        if self.client.is_empty() {
-            return Some(true);
-        }
-        let all = || self.client.iter().map(own);
-        match (
-            all().any(|met| met == Some(true)),
-            all().any(|met| met.is_none()),
-        ) {
+        match (self.client.is_empty(), flow.origin()) {
             (true, _) => Some(true),
-            (false, true) => None,
-            (false, false) => Some(false),
+            (false, Some(Origin::Device)) => Some(false),
+            (false, _) => either(self.client.iter().map(own)),
+        }
+    }
+
+    /// Whether the flow is of a program of one of the users that are listed; `None` where that is not
+    /// known.
+    fn judge_user(&self, flow: &Flow) -> Option<bool> {
+        let own = |user: &User| match user {
+            User::Name(name) => flow.user_name.as_ref().map(|own| own == name),
+            User::Id(id) => flow.user.map(|own| own == *id),
+        };
+        match (self.user.is_empty(), flow.origin()) {
+            (true, _) => Some(true),
+            (false, Some(Origin::Host)) => Some(false),
+            (false, _) => either(self.user.iter().map(own)),
+        }
+    }
+
+    /// As [`Descriptor::judge_user`], of units.
+    fn judge_unit(&self, flow: &Flow) -> Option<bool> {
+        let own = |unit: &Unit| flow.unit.as_ref().map(|path| unit.includes(path));
+        match (self.unit.is_empty(), flow.origin()) {
+            (true, _) => Some(true),
+            (false, Some(Origin::Host)) => Some(false),
+            (false, _) => either(self.unit.iter().map(own)),
         }
     }
 
@@ -128,10 +157,33 @@ impl Descriptor {
         }
     }
 
+    /// Whether programs of the device itself may meet it.
+    pub fn is_of_device(&self) -> bool {
+        self.client.is_empty()
+    }
+
+    /// Whether hosts behind the device may meet it.
+    pub fn is_of_hosts(&self) -> bool {
+        self.user.is_empty() && self.unit.is_empty()
+    }
+
     /// Whether every flow meets it.
     pub fn is_any(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// Whether one of these is met; `None` where that hangs on one that is not known.
+fn either(all: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut known = Some(false);
+    for met in all {
+        match met {
+            Some(true) => return met,
+            Some(false) => {}
+            None => known = None,
+        }
+    }
+    known
 }
 
 /// Whether one of the values is met, where there are any; `None` where the fact is not known.
@@ -154,6 +206,8 @@ impl fmt::Display for Descriptor {
             }
         };
         part(Criterion::Client, texts(&self.client));
+        part(Criterion::User, texts(&self.user));
+        part(Criterion::Unit, texts(&self.unit));
         part(
             Criterion::To,
             self.to.iter().copied().map(written).collect(),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use descriptor::{Criterion, Descriptor, Match};
 pub use flow::Flow;
-pub use values::{Client, Dscp, Mac, Ports, Protocol};
+pub use values::{Client, Dscp, Mac, Ports, Protocol, Unit, User};
 pub use written::Written;
 
 /// Rules at most: TS 24.193 6.1.3 gives the precedence one byte, and one value is for what meets no

@@ -22,6 +22,9 @@ fn whole() -> Flow {
     Flow {
         client: Some("192.168.1.7".parse().unwrap()),
         mac: Some("02:00:5e:10:00:01".parse().unwrap()),
+        user: None,
+        user_name: None,
+        unit: None,
         to: "45.11.0.10".parse().unwrap(),
         protocol: Some(17),
         port: Some(443),
@@ -70,6 +73,17 @@ fn what_is_no_rule_is_refused() {
             "no address, no prefix and no MAC",
         ),
         (r#"{"block": true, "client": "02:00:5e:10:00"}"#, "no MAC"),
+        (r#"{"block": true, "user": "a b"}"#, "no user"),
+        (r#"{"block": true, "unit": "../a.service"}"#, "no unit"),
+        (r#"{"block": true, "unit": "/a.service"}"#, "no unit"),
+        (
+            r#"{"block": true, "unit": "a.service", "client": "10.0.0.1"}"#,
+            "two rules",
+        ),
+        (
+            r#"{"block": true, "user": "backup", "client": "10.0.0.1"}"#,
+            "two rules",
+        ),
         (
             r#"{"block": true, "to": "example.org"}"#,
             "no address and no prefix",
@@ -130,13 +144,13 @@ fn each_criterion_decides() {
     let icmp = Flow {
         protocol: Some(1),
         port: None,
-        ..flow
+        ..flow.clone()
     };
     let ports = descriptor(r#""port": 443"#);
     assert_eq!(ports.judge(&icmp), Match::No(Criterion::Port));
     let icmp_v6 = Flow {
         protocol: Some(58),
-        ..icmp
+        ..icmp.clone()
     };
     assert_eq!(
         descriptor(r#""protocol": "icmp""#).judge(&icmp_v6),
@@ -159,6 +173,8 @@ fn what_is_not_known_is_said() {
         (r#""protocol": "udp""#, Match::Unknown(Criterion::Protocol)),
         (r#""port": 443"#, Match::Unknown(Criterion::Port)),
         (r#""dscp": "ef""#, Match::Unknown(Criterion::Dscp)),
+        (r#""user": "backup""#, Match::Unknown(Criterion::User)),
+        (r#""unit": "a.service""#, Match::Unknown(Criterion::Unit)),
         (r#""to": "45.0.0.0/8""#, Match::Yes),
     ];
     for (text, expected) in all {
@@ -166,7 +182,7 @@ fn what_is_not_known_is_said() {
     }
     let by_port = Flow {
         port: Some(80),
-        ..to
+        ..to.clone()
     };
     assert_eq!(
         descriptor(r#""port": 443"#).judge(&by_port),
@@ -183,6 +199,56 @@ fn what_is_not_known_is_said() {
     };
     let mac = descriptor(r#""client": "02:00:5e:10:00:01""#);
     assert_eq!(mac.judge(&by_address), Match::Unknown(Criterion::Client));
+}
+
+#[test]
+fn users_are_of_the_device_and_clients_are_behind_it() {
+    let of_user = Flow {
+        user: Some(34),
+        user_name: Some("backup".into()),
+        ..Flow::to("45.11.0.10".parse().unwrap())
+    };
+    for (text, expected) in [
+        (r#""user": "backup""#, Match::Yes),
+        (r#""user": 34"#, Match::Yes),
+        (r#""user": ["root", 34]"#, Match::Yes),
+        (r#""user": ["root", 35]"#, Match::No(Criterion::User)),
+        (r#""client": "0.0.0.0/0""#, Match::No(Criterion::Client)),
+        (r#""to": "45.11.0.10""#, Match::Yes),
+    ] {
+        assert_eq!(descriptor(text).judge(&of_user), expected, "{text}");
+    }
+    let user = descriptor(r#""user": "backup""#);
+    assert_eq!(user.judge(&whole()), Match::No(Criterion::User));
+    let by_number = Flow {
+        user_name: None,
+        ..of_user
+    };
+    assert_eq!(user.judge(&by_number), Match::Unknown(Criterion::User));
+    assert!(user.is_of_device() && !user.is_of_hosts());
+    let of_unit = Flow {
+        unit: Some("system.slice/a.service/sub".into()),
+        ..by_number
+    };
+    for (text, expected) in [
+        (r#""unit": "a.service""#, Match::Yes),
+        (r#""unit": "system.slice/a.service""#, Match::Yes),
+        (
+            r#""unit": "system.slice/a.serv""#,
+            Match::No(Criterion::Unit),
+        ),
+        (r#""unit": ["a", "sub"]"#, Match::Yes),
+        (r#""unit": "b.service""#, Match::No(Criterion::Unit)),
+        (
+            r#""unit": "a.service", "user": 35"#,
+            Match::No(Criterion::User),
+        ),
+    ] {
+        assert_eq!(descriptor(text).judge(&of_unit), expected, "{text}");
+    }
+    let unit = descriptor(r#""unit": "a.service""#);
+    assert_eq!(unit.judge(&whole()), Match::No(Criterion::Unit));
+    assert!(unit.is_of_device() && !unit.is_of_hosts());
 }
 
 #[test]
@@ -234,19 +300,31 @@ fn descriptors() -> impl Strategy<Value = Descriptor> {
         last: a.max(b),
     });
     let dscp = (0..64u8).prop_map(|d| Dscp::new(d).unwrap());
+    let user = prop_oneof![
+        "[a-z_][a-z0-9_-]{0,31}".prop_map(User::Name),
+        any::<u32>().prop_map(User::Id)
+    ];
     let few = 0..4;
+    // Of hosts, or of users.
+    let unit = "[a-z@-]{1,9}(/[a-z.]{3,9}){0,2}".prop_filter_map("a unit", |u| u.parse().ok());
+    let client = prop::collection::vec(client, few.clone()).prop_map(|c| (c, vec![], vec![]));
+    let user = prop::collection::vec(user, few.clone());
+    let unit = prop::collection::vec(unit, few.clone());
+    let user = (user, unit).prop_map(|(user, unit)| (vec![], user, unit));
     (
-        prop::collection::vec(client, few.clone()),
+        prop_oneof![client, user],
         prop::collection::vec(networks(), few.clone()),
         prop::collection::vec(protocol, few.clone()),
         prop::collection::vec(port, few.clone()),
         prop::collection::vec(dscp, few),
     )
-        .prop_map(|(client, to, protocol, port, dscp)| {
+        .prop_map(|((client, user, unit), to, protocol, port, dscp)| {
             // Ports are of protocols that have them.
             let port = if protocol.is_empty() { port } else { vec![] };
             Descriptor {
                 client,
+                user,
+                unit,
                 to,
                 protocol,
                 port,
@@ -272,7 +350,7 @@ proptest! {
     #[test]
     fn facts_turn_nothing_over(descriptor in descriptors(), port in 1u16.., protocol: u8, to: IpAddr, client: IpAddr) {
         let less = Flow::to(to);
-        let more = Flow { client: Some(client), mac: Some(Mac([2; 6])), protocol: Some(protocol), port: Some(port), dscp: Dscp::new(0), ..less };
+        let more = Flow { client: Some(client), mac: Some(Mac([2; 6])), protocol: Some(protocol), port: Some(port), dscp: Dscp::new(0), ..less.clone() };
         let judged = descriptor.judge(&more);
         prop_assert!(!matches!(judged, Match::Unknown(_)));
         match descriptor.judge(&less) {
@@ -284,6 +362,6 @@ proptest! {
 
     #[test]
     fn garbage_is_no_value(text in "\\PC{0,20}") {
-        let _ = (text.parse::<Client>(), text.parse::<Protocol>(), text.parse::<Ports>(), text.parse::<Dscp>());
+        let _ = (text.parse::<Client>(), text.parse::<User>(), text.parse::<Unit>(), text.parse::<Protocol>(), text.parse::<Ports>(), text.parse::<Dscp>());
     }
 }

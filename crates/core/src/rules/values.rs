@@ -66,6 +66,100 @@ impl fmt::Display for Client {
     }
 }
 
+/// User of the device, whose programs send.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum User {
+    /// User of this name, whatever number the device gives it.
+    Name(String),
+    /// User of this number (uid).
+    Id(u32),
+}
+
+/// Longest name of a user (useradd(8)).
+const MAX_USER: usize = 32;
+
+impl FromStr for User {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        if let Ok(id) = s.parse() {
+            return Ok(Self::Id(id));
+        }
+        let letter = |c: char| c.is_ascii_alphanumeric() || "._-$".contains(c);
+        let is_name = !s.is_empty() && s.len() <= MAX_USER && s.chars().all(letter);
+        let begins = |c: &u8| c.is_ascii_alphabetic() || *c == b'_';
+        match is_name && s.as_bytes().first().is_some_and(begins) {
+            true => Ok(Self::Name(s.to_owned())),
+            false => Err(format!(
+                "\"{s}\" is no user: expected a name, such as backup, or its number"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Id(id) => id.fmt(f),
+        }
+    }
+}
+
+/// Unit of the device, whose programs send: a control group of version 2, and those below it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Unit(String);
+
+/// Longest path of a unit.
+const MAX_UNIT: usize = 512;
+
+impl Unit {
+    /// Returns its name, or its path below the uppermost group.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is named by its path.
+    pub fn is_path(&self) -> bool {
+        self.0.contains('/')
+    }
+
+    /// Whether a group with this path, or this name, is one of its.
+    pub fn includes(&self, path: &str) -> bool {
+        let mut parts = path.split('/');
+        match self.is_path() {
+            true => path
+                .strip_prefix(&self.0)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
+            false => parts.any(|part| part == self.0),
+        }
+    }
+}
+
+impl FromStr for Unit {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        let is_part = |part: &str| {
+            let plain = |c: char| c.is_ascii_graphic() && c != '"';
+            !part.is_empty() && part != "." && part != ".." && part.chars().all(plain)
+        };
+        match s.len() <= MAX_UNIT && s.split('/').all(is_part) {
+            true => Ok(Self(s.to_owned())),
+            false => Err(format!(
+                "\"{s}\" is no unit: expected its name, such as transmission.service, or the path of \
+                 its control group, such as system.slice/transmission.service"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// Reads an address or a prefix; what stands behind the length of a prefix counts as zero.
 pub(super) fn network(s: &str) -> Option<IpNet> {
     let address = || s.parse::<IpAddr>().ok().map(IpNet::from);

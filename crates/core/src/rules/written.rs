@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::values::{Client, Dscp, Ports, Protocol, network, written};
+use super::values::{Client, Dscp, Ports, Protocol, Unit, User, network, written};
 use super::{Descriptor, MAX_VALUES, Outcome, Rule};
 
 /// Rule as it is written: values are right, and whether together they are a rule,
@@ -20,6 +20,10 @@ pub struct Written {
     name: Option<String>,
     #[serde(skip_serializing_if = "List::is_empty")]
     client: List<Client>,
+    #[serde(skip_serializing_if = "List::is_empty")]
+    user: List<User>,
+    #[serde(skip_serializing_if = "List::is_empty")]
+    unit: List<Unit>,
     #[serde(skip_serializing_if = "List::is_empty")]
     to: List<Network>,
     #[serde(skip_serializing_if = "List::is_empty")]
@@ -57,11 +61,20 @@ impl TryFrom<Written> for Rule {
         }
         let descriptor = Descriptor {
             client: w.client.0,
+            user: w.user.0,
+            unit: w.unit.0,
             to: w.to.0.into_iter().map(|n| n.0).collect(),
             protocol: w.protocol.0,
             port: w.port.0,
             dscp: w.dscp.0,
         };
+        if !descriptor.is_of_hosts() && !descriptor.is_of_device() {
+            return Err(
+                "`client` is for hosts behind the device, `user` and `unit` for programs on it: make it \
+                 two rules"
+                    .into(),
+            );
+        }
         let with_ports = |p: &Protocol| [Protocol::Number(6), Protocol::Number(17)].contains(p);
         if !descriptor.port.is_empty()
             && let Some(other) = descriptor.protocol.iter().find(|p| !with_ports(p))
@@ -84,6 +97,8 @@ impl From<Rule> for Written {
         let mut written = Self {
             name: rule.name,
             client: List(d.client),
+            user: List(d.user),
+            unit: List(d.unit),
             to: List(d.to.into_iter().map(Network).collect()),
             protocol: List(d.protocol),
             port: List(d.port),

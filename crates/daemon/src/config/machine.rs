@@ -12,6 +12,7 @@ use braid_mptcp::offer::Offer;
 use braid_mptcp::support::Support;
 
 use super::Config;
+use braid_core::rules::User;
 
 /// Facts of the machine that a configuration depends on.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub(crate) struct Machine {
     addresses: Vec<(String, IpAddr)>,
     /// Settings by which it does not forward.
     unforwarded: Vec<&'static str>,
+    /// Whether a user has a name.
+    has_user: fn(&str) -> bool,
 }
 
 impl Machine {
@@ -37,6 +40,7 @@ impl Machine {
             interfaces,
             addresses,
             unforwarded: crate::lan::unforwarded(true),
+            has_user: |name| nix::unistd::User::from_name(name).is_ok_and(|u| u.is_some()),
         }
     }
 }
@@ -149,6 +153,18 @@ fn device(config: &Config, machine: &Machine, found: &mut Findings) {
             found.warnings.push(Problem::at_key(&key, what));
         }
     }
+    for (place, rule) in config.rules.iter().enumerate() {
+        let named = rule.descriptor.user.iter().filter_map(|user| match user {
+            User::Name(name) => Some(name),
+            User::Id(_) => None,
+        });
+        for name in named.filter(|name| !(machine.has_user)(name)) {
+            let what =
+                format!("no user is called {name} here: expected one that getent passwd lists");
+            let key = ["rule", &place.to_string(), "user"];
+            found.warnings.push(Problem::at_key(&key, what));
+        }
+    }
     if config.lan.is_some() && !machine.unforwarded.is_empty() {
         let what = format!(
             "this machine does not forward: what hosts send beside connections ends here, and so does \
@@ -229,6 +245,7 @@ mod tests {
                 address("wwan0", "fe80::2"),
             ],
             unforwarded: vec!["net.ipv4.ip_forward"],
+            has_user: |name| name == "backup",
         }
     }
 
@@ -323,6 +340,19 @@ mod tests {
         assert!(
             warnings[1].starts_with("f:5:")
                 && warnings[1].contains("sysctl -w net.ipv4.ip_forward=1"),
+            "{warnings:?}"
+        );
+        let rules = "[[rule]]\nuser = [\"backup\", 7]\nblock = true\n[[rule]]\nuser = \"bakup\"\nblock = true\n";
+        let text = format!(
+            "engine = \"mpquic\"\nproxy = \"203.0.113.7\"\ndefault = \"bond\"\n[mpquic]\npins = [\"{pin}\"]\n{NR}\n{rules}"
+        );
+        let (errors, warnings) = found(&text, Role::Device);
+        assert!(
+            errors.is_empty() && warnings.len() == 1,
+            "{errors:?} {warnings:?}"
+        );
+        assert!(
+            warnings[0].contains("no user is called bakup here"),
             "{warnings:?}"
         );
         for (address, word) in [

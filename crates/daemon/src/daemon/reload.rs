@@ -67,6 +67,9 @@ impl Daemon {
         if config.lan != before.lan {
             return Err(self.shared.fixed("[lan]"));
         }
+        if config.programs != before.programs {
+            return Err(self.shared.fixed("`default` and `kill_switch`"));
+        }
         for e in &self.engines {
             e.prepare(&before, &config).await?;
         }
@@ -91,6 +94,7 @@ impl Daemon {
         }
         if let Some(lan) = &*self.lan.lock().await {
             done = done.and(lan.set_rules(&config, &self.shared).await);
+            done = done.and(lan.reach(&config.proxy).await);
         }
         self.shared.names.changed.notify_one();
         done

@@ -1,15 +1,16 @@
 //! Flows that rules send directly, by the accesses that work.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use braid_api::EventKind;
 use braid_core::rules::Outcome;
-use braid_forward::divert::{Direct, Exits};
+use braid_forward::divert::{Direct, Divert, Exits};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::shared::Shared;
+use crate::state::lock;
 
 /// Pause before what the kernel refused is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -18,6 +19,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) async fn follow(
     mut exits: watch::Receiver<Exits>,
     direct: Arc<tokio::sync::Mutex<Direct>>,
+    divert: Arc<Mutex<Divert>>,
     shared: Arc<Shared>,
 ) {
     let mut refused: Option<String> = None;
@@ -31,8 +33,12 @@ pub(super) async fn follow(
             return;
         }
         let new = exits.borrow_and_update().clone();
-        let (turned, done) = direct.lock().await.lead(&new).await;
+        let mut ways = direct.lock().await;
+        let (turned, done) = ways.lead(&new).await;
+        let refused_at_once = lock(&divert).refuse_unled(ways.unled());
+        drop(ways);
         let why = done.err().map(|e| e.to_string());
+        let why = why.or(refused_at_once.err().map(|e| e.to_string()));
         if let Some(why) = why.as_ref().filter(|w| refused.as_ref() != Some(w)) {
             tracing::warn!("[[rule]] direct: {why}; it is tried again every second");
         }

@@ -1,19 +1,24 @@
-//! Hosts behind the device: their connections over the bond, and the kill switch, which keeps them
-//! from leaving past it.
+//! Hosts behind the device, and its own programs: their connections over the bond, and the kill
+//! switch, which keeps them from leaving past it.
 
 mod direct;
 mod listeners;
+mod programs;
 mod throttle;
+mod units;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use braid_api::{LanStatus, RuleCount, RuleStatus, Rules, config};
+use braid_api::config::{Host, Lan as Hosts};
+use braid_api::{LanStatus, RuleCount, RuleStatus, Rules};
 use braid_core::class::DEFAULT_NUMBER;
 use braid_core::rules::{Outcome, Rule};
 use braid_forward::carrier::next_session;
-use braid_forward::divert::{self, Counts, DEFAULT, Direct, Divert, Numbered, Steered};
+use braid_forward::divert::{
+    self, Counts, DEFAULT, Direct, Divert, Numbered, Programs, Setting, Steered,
+};
 use braid_forward::tunnel::device::{Classes, State, Tunnel};
 use braid_forward::{Carrier, Reach};
 use braid_mpquic::Session;
@@ -21,24 +26,25 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::DaemonError;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::engine::Result;
 use crate::shared::Shared;
 use crate::state::{lock, now};
 use listeners::Listeners;
 
-/// Diversion of the hosts' connections, while a daemon runs.
+/// Diversion of connections of hosts and programs, while a daemon runs.
 pub(crate) struct Lan {
-    config: config::Lan,
+    hosts: Option<Hosts>,
+    programs: Option<config::Programs>,
     divert: Arc<Mutex<Divert>>,
     direct: Arc<tokio::sync::Mutex<Direct>>,
     listeners: Mutex<Listeners>,
-    /// Followers of the proxy's reach and of the accesses that work.
+    /// Followers of the proxy's reach, of the tunnel and of the accesses that work.
     following: Vec<JoinHandle<()>>,
     packets: Packets,
 }
 
-/// Packets of hosts that belong to no connection of TCP.
+/// Packets that belong to no connection of TCP.
 enum Packets {
     /// Carried through the tunnel, if that is up.
     Tunnel(watch::Receiver<State>, Classes, JoinHandle<()>),
@@ -66,7 +72,7 @@ impl Packets {
                 packets
             }
             Err(e) => {
-                tracing::warn!("packets of hosts beside TCP are refused: {e}");
+                tracing::warn!("packets beside TCP are refused: {e}");
                 Self::Refused(e.to_string())
             }
         }
@@ -83,15 +89,19 @@ impl Packets {
         }
     }
 
-    /// Returns the device's addresses in the tunnel, or why there is none.
-    fn status(&self) -> (Vec<IpAddr>, Option<String>) {
+    /// Returns the device's addresses in the tunnel, or why there is none; with `forwards`, why packets
+    /// of hosts end here.
+    fn status(&self, forwards: bool) -> (Vec<IpAddr>, Option<String>) {
         let state = match self {
             Self::Refused(why) => return (vec![], Some(why.clone())),
             Self::Tunnel(state, ..) => state.borrow().clone(),
         };
         match state {
             State::Up(given) => {
-                let why = unforwarded(given.v6.is_some());
+                let why = match forwards {
+                    true => unforwarded(given.v6.is_some()),
+                    false => vec![],
+                };
                 let why = (!why.is_empty()).then(|| {
                     let what = match (&*why, given.v6) {
                         (["net.ipv6.conf.all.forwarding"], _) => "those of IPv6 end here",
@@ -118,17 +128,17 @@ impl Packets {
     }
 }
 
-/// Refuses IPv6 of hosts while the proxy of the session that there is reaches none.
+/// Refuses IPv6 while the proxy of the session that there is reaches none.
 async fn follow_reach(mut sessions: watch::Receiver<Option<Session>>, divert: Arc<Mutex<Divert>>) {
     let mut before = None;
     while let Some(session) = next_session(&mut sessions, before.as_ref()).await {
         // A session that ends before it answers is followed by another.
         if let Ok(reach) = Reach::ask(&session).await {
             if !reach.v6 {
-                tracing::info!("IPv6 of hosts is refused: the proxy reaches none");
+                tracing::info!("IPv6 is refused: the proxy reaches none");
             }
             if let Err(e) = lock(&divert).divert_v6(reach.v6) {
-                tracing::warn!("[lan]: {e}");
+                tracing::warn!("divert IPv6: {e}");
             }
         }
         before = Some(session);
@@ -150,47 +160,51 @@ pub(crate) fn unforwarded(v6: bool) -> Vec<&'static str> {
 }
 
 /// Puts the kill switch in place, or takes it back, as is configured. It stays when the daemon ends.
-pub(crate) fn guard(lan: Option<&config::Lan>) -> Result<()> {
-    let Some(lan) = lan else {
+pub(crate) fn guard(hosts: Option<&Hosts>, programs: Option<config::Programs>) -> Result<()> {
+    if hosts.is_none() && programs.is_none() {
         // Not in the way of whoever has no hosts, nor rights.
         if divert::is_kill_switch_engaged().unwrap_or(false) {
             tracing::warn!(
-                "hosts stay cut off by the kill switch of an earlier configuration: braid down takes \
-                 it back"
+                "hosts and programs stay cut off by the kill switch of an earlier configuration: braid \
+                 down takes it back"
             );
         }
         return Ok(());
-    };
-    let done = match lan.kill_switch {
-        true => divert::engage_kill_switch(&lan.interfaces),
-        false => divert::release_kill_switch(),
+    }
+    let hosts = hosts.filter(|h| h.kill_switch);
+    let hosts = hosts.map(|h| h.interfaces.clone()).unwrap_or_default();
+    let programs = programs.is_some_and(|p| p.kill_switch);
+    let done = match hosts.is_empty() && !programs {
+        false => divert::engage_kill_switch(&hosts, programs),
+        true => divert::release_kill_switch(),
     };
     done.map_err(|e| failed("set the kill switch", &e))
 }
 
-/// Takes the kill switch and the route of the diversion back. Says what it did.
+/// Takes the kill switch and the routes of the diversion back. Says what it did.
 pub(crate) async fn take_back() -> Result<String> {
     let engaged = divert::is_kill_switch_engaged()
         .and_then(|engaged| divert::release_kill_switch().map(|()| engaged));
     let engaged = engaged.map_err(|e| failed("take the kill switch back", &e))?;
     let removed = divert::remove_routes().await;
     removed.map_err(|e| failed("remove the route of the diversion", &e))?;
+    let released = divert::release_own().await;
+    released.map_err(|e| failed("remove the routes of programs", &e))?;
     Ok(match engaged {
-        true => "the kill switch is taken back: hosts leave as the routes of this machine say",
-        false => "there is no kill switch: hosts leave as the routes of this machine say",
+        true => "the kill switch is taken back: hosts and programs leave as the routes of this machine say",
+        false => "there is no kill switch: hosts and programs leave as the routes of this machine say",
     }
     .into())
 }
 
 fn failed(what: &str, e: &dyn std::error::Error) -> DaemonError {
-    DaemonError::Failed(format!("[lan]: {what}: {e}"))
+    DaemonError::Failed(format!("{what}: {e}"))
 }
 
 impl Lan {
-    /// Diverts the hosts' connections to a carrier, and their packets into a tunnel over sessions, but
-    /// for what the rules say otherwise.
+    /// Diverts connections to a carrier, and packets into a tunnel over sessions, but for what the rules
+    /// say otherwise.
     pub(crate) async fn start(
-        lan: config::Lan,
         config: &Config,
         carrier: Arc<dyn Carrier>,
         sessions: Option<watch::Receiver<Option<Session>>>,
@@ -207,25 +221,54 @@ impl Lan {
         let number = |name: &str| config.class_number(name);
         let steered = direct.add(&config.rules, number).await;
         let steered = steered.map_err(|e| failed("make the ways of [[rule]] direct", &e))?;
-        let divert = Divert::start(&lan.interfaces, ports, lan.dns, steered).await;
-        let divert = divert.map_err(|e| failed("divert connections of hosts", &e))?;
+        let divert = Divert::start(&setting(config), ports, steered).await;
+        let divert = divert.map_err(|e| failed("divert connections", &e))?;
         let divert = Arc::new(Mutex::new(divert));
         let direct = Arc::new(tokio::sync::Mutex::new(direct));
+        if config.programs.is_some() {
+            units::look(&divert)?;
+        }
         let follow = |sessions| tokio::spawn(follow_reach(sessions, Arc::clone(&divert)));
         let mut following: Vec<_> = sessions.clone().map(follow).into_iter().collect();
-        let turning = direct::follow(exits, Arc::clone(&direct), Arc::clone(shared));
-        following.push(tokio::spawn(turning));
-        let packets = Packets::start(sessions, &classes).await;
-        tracing::info!(
-            "connections of hosts on {} go over the bond{}",
-            lan.interfaces.join(", "),
-            match lan.kill_switch {
-                true => "; what cannot is refused, also without a daemon (braid down ends that)",
-                false => "; what cannot leaves past it (kill_switch = false)",
-            }
+        let turning = direct::follow(
+            exits,
+            Arc::clone(&direct),
+            Arc::clone(&divert),
+            Arc::clone(shared),
         );
+        following.push(tokio::spawn(turning));
+        if config.programs.is_some() {
+            following.push(tokio::spawn(units::follow(Arc::clone(&divert))));
+        }
+        if let Some(routes) = lock(&divert).own_routes() {
+            let keep = programs::keep_routes(routes, Arc::clone(shared));
+            following.push(tokio::spawn(keep));
+        }
+        let packets = Packets::start(sessions, &classes).await;
+        if let (Some(_), Packets::Tunnel(state, ..)) = (config.programs, &packets) {
+            let follow = programs::follow_tunnel(state.clone(), Arc::clone(&divert));
+            following.push(tokio::spawn(follow));
+        }
+        let else_ = |kill_switch| match kill_switch {
+            true => "what cannot is refused, also without a daemon (braid down ends that)",
+            false => "what cannot leaves past it (kill_switch = false)",
+        };
+        if let Some(hosts) = &config.lan {
+            tracing::info!(
+                "connections of hosts on {} go over the bond; {}",
+                hosts.interfaces.join(", "),
+                else_(hosts.kill_switch)
+            );
+        }
+        if let Some(programs) = config.programs {
+            tracing::info!(
+                "what programs of this machine send goes over the bond; {}",
+                else_(programs.kill_switch)
+            );
+        }
         Ok(Self {
-            config: lan,
+            hosts: config.lan.clone(),
+            programs: config.programs,
             divert,
             direct,
             listeners: Mutex::new(listeners),
@@ -236,10 +279,13 @@ impl Lan {
 
     /// Describes it.
     pub(crate) fn status(&self) -> LanStatus {
-        let (tunnel, no_packets) = self.packets.status();
+        let (tunnel, no_packets) = self.packets.status(self.hosts.is_some());
+        let hosts = self.hosts.as_ref();
         LanStatus {
-            interfaces: self.config.interfaces.clone(),
-            kill_switch: self.config.kill_switch,
+            interfaces: hosts.map(|h| h.interfaces.clone()).unwrap_or_default(),
+            kill_switch: hosts.is_some_and(|h| h.kill_switch),
+            programs: self.programs.is_some(),
+            programs_kill_switch: self.programs.is_some_and(|p| p.kill_switch),
             connections: lock(&self.listeners).open() as u64,
             tunnel,
             no_packets,
@@ -267,7 +313,17 @@ impl Lan {
         // New ways are led as the others.
         shared.exits.send_modify(|_| {});
         let done = set.and(kept.map_err(divert::DivertError::from));
-        done.map_err(|e| failed("set the rules", &e))
+        done.map_err(|e| failed("set the rules", &e))?;
+        units::look(&self.divert)
+    }
+
+    /// Lets what programs send to these addresses of the proxy leave past the bond.
+    pub(crate) async fn reach(&self, proxy: &[IpAddr]) -> Result<()> {
+        let routes = lock(&self.divert).own_routes();
+        match routes {
+            Some(routes) => programs::lay(routes, proxy).await,
+            None => Ok(()),
+        }
     }
 
     /// Lists the rules in force.
@@ -286,13 +342,16 @@ impl Lan {
         let placed = divert.rules().iter().zip(1..);
         let rules = placed.map(|(Numbered { number, steered }, place)| {
             let rule = &steered.rule;
+            // What programs of this machine send is not forwarded.
+            let forwards = self.hosts.is_some() && rule.descriptor.is_of_hosts();
+            let unforwarded = if forwards { &*unforwarded } else { &[] };
             let by = match &rule.outcome {
                 Outcome::Direct(accesses) => direct.by(accesses),
                 Outcome::Class(_) | Outcome::Block => [None, None],
             };
             RuleStatus {
                 title: rule.title(place),
-                note: direct::note(&rule.outcome, by, &unforwarded),
+                note: direct::note(&rule.outcome, by, unforwarded),
                 by: by.map(|name| name.map(str::to_owned)),
                 count: count(&counts, *number),
                 rule: rule.clone(),
@@ -315,15 +374,40 @@ impl Lan {
         }
         self.packets.close().await;
         drop(self.divert);
-        let closed = divert::remove_routes().await;
-        if self.config.kill_switch {
+        let mut closed = divert::remove_routes().await;
+        let mut cut_off = vec![];
+        match self.programs {
+            Some(programs) if programs.kill_switch => {
+                cut_off.push("programs of this machine".to_owned());
+            }
+            Some(_) => closed = closed.and(divert::release_own().await),
+            None => {}
+        }
+        if let Some(hosts) = self.hosts.filter(|h| h.kill_switch) {
+            cut_off.push(format!("hosts on {}", hosts.interfaces.join(", ")));
+        }
+        if !cut_off.is_empty() {
             tracing::info!(
-                "hosts on {} are cut off until a daemon runs again: braid down lets them leave as the \
-                 routes say",
-                self.config.interfaces.join(", ")
+                "{} are cut off until a daemon runs again: braid down lets them leave as the routes say",
+                cut_off.join(" and ")
             );
         }
-        closed.map_err(|e| failed("end the diversion of hosts", &e))
+        closed.map_err(|e| failed("end the diversion", &e))
+    }
+}
+
+/// Returns what is diverted.
+fn setting(config: &Config) -> Setting {
+    let hosts = config.lan.as_ref();
+    let is_name = |h: &Host| matches!(h, Host::Name(_));
+    Setting {
+        lan: hosts.map(|h| h.interfaces.clone()).unwrap_or_default(),
+        dns: hosts.is_some_and(|h| h.dns),
+        own: config.programs.map(|p| Programs {
+            past: config.proxy.clone(),
+            refuse: p.kill_switch,
+            resolves_past: config.hosts.iter().any(is_name),
+        }),
     }
 }
 

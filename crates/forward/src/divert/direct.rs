@@ -5,14 +5,14 @@
 //! and the networks on its link; behind them stands a route that refuses, so that nothing falls
 //! through to the routes of this machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use braid_core::class::DEFAULT_NUMBER;
 use braid_core::rules::{Outcome, Rule};
 use ipnet::IpNet;
 
-use super::routes::{self, Hop, Marked, RouteError};
+use super::routes::{self, FAMILIES, Hop, Marked, RouteError};
 use super::steering::Steered;
 use super::{DIRECT, MAX_WAYS};
 
@@ -47,6 +47,9 @@ pub struct Turned {
     /// Access by which it leads now; none works where it is absent.
     pub by: Option<String>,
 }
+
+/// Ways by which nothing leaves: the number of each, and whether IPv4 does not, else IPv6.
+pub type Unled = BTreeSet<(u8, bool)>;
 
 /// Way of flows.
 #[derive(Clone, Debug)]
@@ -92,9 +95,6 @@ fn marked(way: u8) -> Marked {
         priority: PRIORITY,
     }
 }
-
-/// Place of a family among both.
-const FAMILIES: [bool; 2] = [true, false];
 
 impl Direct {
     /// Makes the ways that `rules` name, beside those that there are; new ones refuse until
@@ -174,6 +174,18 @@ impl Direct {
             }
         }
         (all, done)
+    }
+
+    /// Lists the ways by which nothing leaves now.
+    pub fn unled(&self) -> Unled {
+        let ways = (0..).zip(&self.ways);
+        let ways = ways.filter_map(|(number, way)| Some((number, way.as_ref()?)));
+        let families = ways.flat_map(|(number, way)| {
+            let families = FAMILIES.into_iter().zip(&way.now);
+            families.map(move |(v4, now)| (number, v4, now.access().is_some()))
+        });
+        let lost = families.filter(|(.., leads)| !leads);
+        lost.map(|(number, v4, _)| (number, v4)).collect()
     }
 
     /// Returns the accesses by which a list of accesses leads now: of IPv4, and of IPv6.

@@ -1,5 +1,6 @@
-//! Diversion of a LAN's connections to the daemon ([`Tproxy`](crate::inbound::Tproxy)), and what
-//! keeps them from leaving in the clear when no daemon is there.
+//! Diversion of connections of a LAN, and of this machine's own programs, to the daemon
+//! ([`Tproxy`](crate::inbound::Tproxy)), and what keeps them from leaving in the clear when no daemon
+//! is there.
 //!
 //! Packets of a connection get a mark, by which a rule leads them to a route that delivers them to
 //! this machine, and there to the transparent listener. When the daemon ends, also by a crash, its
@@ -10,26 +11,35 @@
 //! refuse them.
 
 mod direct;
+mod groups;
+mod own;
 pub(crate) mod routes;
 mod steering;
 mod tables;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use thiserror::Error;
 
 use crate::conntrack::{self, ConntrackError};
 use crate::inbound::Ports;
 use crate::nft::{NftError, Nftables};
-use crate::tunnel;
-pub use direct::{Direct, Exit, Exits, Turned};
+use crate::tunnel::{self, TunnelError};
+pub use direct::{Direct, Exit, Exits, Turned, Unled};
+pub use groups::{Group, Groups, find as find_groups};
+use own::Own;
+pub use own::OwnRoutes;
 pub use routes::RouteError;
 use routes::{Hop, Marked, loopback};
+use steering::Facts;
 pub use steering::{Counts, DEFAULT, Numbered, RuleCount, Steered};
-use tables::Diversion;
+use tables::{Diversion, OwnPrograms};
 
 /// Mark of packets that are delivered to this machine, whatever their destination.
 pub const MARK: u32 = 0xb1d;
+/// Mark of questions to resolvers that leave past the bond where there is no tunnel.
+pub(crate) const RESOLVING: u32 = 0xb1c;
 /// Mark of packets that leave directly by the first way; the others follow.
 pub const DIRECT: u32 = 0xb20;
 /// Bits by which marks of ways are told from others.
@@ -37,7 +47,7 @@ pub const DIRECT_MASK: u32 = 0xffff_ffe0;
 /// Ways at most: lists of accesses that rules name, of an old configuration beside those of a new one.
 pub const MAX_WAYS: u8 = 32;
 
-/// Why a LAN's connections cannot be diverted.
+/// Why connections cannot be diverted.
 #[derive(Debug, Error)]
 pub enum DivertError {
     /// The rules.
@@ -49,6 +59,33 @@ pub enum DivertError {
     /// Flows that were to be forgotten.
     #[error(transparent)]
     Conntrack(#[from] ConntrackError),
+    /// The interface that own programs are led to.
+    #[error(transparent)]
+    Interface(#[from] TunnelError),
+}
+
+/// Traffic that is diverted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Setting {
+    /// Interfaces to the hosts of a LAN. One that is not there yet counts as soon as it is.
+    pub lan: Vec<String>,
+    /// Lead into the tunnel, while there is one, what this machine asks of resolvers: it may be for
+    /// hosts.
+    pub dns: bool,
+    /// Own programs of this machine; absent: these leave as its routes say.
+    pub own: Option<Programs>,
+}
+
+/// Diversion of this machine's own programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Programs {
+    /// Addresses to which they leave past the bond: the proxy's.
+    pub past: Vec<IpAddr>,
+    /// Refuse them when no daemon runs.
+    pub refuse: bool,
+    /// Let what they ask of resolvers leave past the bond while there is no tunnel: the proxy is known by
+    /// its name.
+    pub resolves_past: bool,
 }
 
 /// Delivery of diverted packets to this machine.
@@ -58,27 +95,25 @@ const TO_THIS_MACHINE: Marked = Marked {
     priority: 770,
 };
 
-/// Diversion of a LAN, which goes when this is dropped; its route and the kill switch stay.
-#[derive(Debug)]
+/// Diversion, which goes when this is dropped; its routes and the kill switch stay.
 pub struct Divert {
     // Its table goes with this socket.
     nftables: Nftables,
     diversion: Diversion,
+    // What they send leads nowhere without the table.
+    own: Option<Own>,
 }
 
 impl Divert {
-    /// Diverts the TCP connections that arrive on the interfaces `lan`, in the network namespace
-    /// of the calling thread, and marks the other packets, but for what `rules` say otherwise.
-    /// Interfaces that are not there yet count as soon as they are. With `dns`, what this machine
-    /// asks of resolvers is marked, too. `ports`: transparent listeners by the numbers of the classes
-    /// that they are for; those of the default are needed.
+    /// Diverts TCP connections, in the network namespace of the calling thread, and marks the other
+    /// packets, but for what `rules` say otherwise. `ports`: transparent listeners by the numbers of the
+    /// classes that they are for; those of the default are needed.
     ///
     /// # Errors
     /// What the kernel refuses.
     pub async fn start(
-        lan: &[String],
+        setting: &Setting,
         ports: BTreeMap<u8, Ports>,
-        dns: bool,
         rules: Vec<Steered>,
     ) -> Result<Self, DivertError> {
         let lo = loopback()?;
@@ -88,10 +123,15 @@ impl Divert {
             }
         }
         let diversion = Diversion {
-            lan: lan.to_vec(),
+            lan: setting.lan.clone(),
+            own: setting.own.as_ref().map(|own| OwnPrograms {
+                carried: false,
+                resolves_past: own.resolves_past,
+            }),
             ports,
             v6: true,
-            dns,
+            dns: setting.dns,
+            facts: Facts::default(),
             rules: steering::numbered(rules, &[]),
         };
         // Flows of an earlier daemon have the numbers of its rules.
@@ -100,10 +140,80 @@ impl Divert {
         }
         let mut nftables = Nftables::open()?;
         nftables.replace(&diversion.table(&Counts::new()))?;
+        let own = match &setting.own {
+            Some(own) => {
+                let made = Own::create(own.refuse).await?;
+                made.routes().lay(&own.past).await?;
+                Some(made)
+            }
+            None => {
+                own::remove().await?;
+                None
+            }
+        };
         Ok(Self {
             nftables,
             diversion,
+            own,
         })
+    }
+
+    /// Returns the routes of own programs, which somebody may remove.
+    pub fn own_routes(&self) -> Option<OwnRoutes> {
+        self.own.as_ref().map(Own::routes)
+    }
+
+    /// Carries what own programs send beside connections, or refuses it: whether there is a tunnel.
+    ///
+    /// # Errors
+    /// What the kernel refuses; then all is as it was.
+    pub fn carry_own(&mut self, carried: bool) -> Result<(), NftError> {
+        let Some(own) = self.diversion.own.filter(|own| own.carried != carried) else {
+            return Ok(());
+        };
+        let counts = self.counts()?;
+        let new = Diversion {
+            own: Some(OwnPrograms { carried, ..own }),
+            ..self.diversion.clone()
+        };
+        self.set(new, &counts)
+    }
+
+    /// Refuses at once what own programs would send by ways that lead nowhere ([`Direct::unled`]).
+    ///
+    /// # Errors
+    /// What the kernel refuses; then all is as it was.
+    pub fn refuse_unled(&mut self, unled: Unled) -> Result<(), NftError> {
+        let facts = Facts {
+            unled,
+            ..self.diversion.facts.clone()
+        };
+        self.set_facts(facts)
+    }
+
+    /// Goes by these control groups of the units that rules name ([`find_groups`]), as far as flows begin
+    /// from now on.
+    ///
+    /// # Errors
+    /// What the kernel refuses; then all is as it was.
+    pub fn set_groups(&mut self, groups: Groups) -> Result<(), NftError> {
+        let facts = Facts {
+            groups,
+            ..self.diversion.facts.clone()
+        };
+        self.set_facts(facts)
+    }
+
+    fn set_facts(&mut self, facts: Facts) -> Result<(), NftError> {
+        if self.diversion.own.is_none() || self.diversion.facts == facts {
+            return Ok(());
+        }
+        let counts = self.counts()?;
+        let new = Diversion {
+            facts,
+            ..self.diversion.clone()
+        };
+        self.set(new, &counts)
     }
 
     /// Diverts IPv6, or refuses it, where the proxy reaches none.
@@ -170,7 +280,7 @@ impl Divert {
         Ok(steering::counts(&self.diversion.rules, &read))
     }
 
-    /// Ends it, and removes its route.
+    /// Ends it, and removes its routes, but for those of own programs: [`release_own`].
     ///
     /// # Errors
     /// What the kernel refuses.
@@ -180,8 +290,17 @@ impl Divert {
     }
 }
 
+/// Takes the routes of own programs back, if they are there: these leave as the routes of this machine
+/// say.
+///
+/// # Errors
+/// What the kernel refuses.
+pub async fn release_own() -> Result<(), DivertError> {
+    Ok(own::remove().await?)
+}
+
 /// Removes the routes of a diversion, of its rules and of a tunnel that have ended with their process,
-/// if they are there.
+/// if they are there; those of own programs stay.
 ///
 /// # Errors
 /// What the kernel refuses.
@@ -193,13 +312,13 @@ pub async fn remove_routes() -> Result<(), DivertError> {
     Ok(())
 }
 
-/// Refuses what the LAN at these interfaces would send past a daemon, from now on, whether one
-/// runs or not.
+/// Refuses what the LAN at these interfaces would send past a daemon, and with `own` what own programs
+/// would, from now on, whether one runs or not.
 ///
 /// # Errors
 /// What the kernel refuses.
-pub fn engage_kill_switch(lan: &[String]) -> Result<(), NftError> {
-    Nftables::open()?.replace(&tables::kill_switch(lan))
+pub fn engage_kill_switch(lan: &[String], own: bool) -> Result<(), NftError> {
+    Nftables::open()?.replace(&tables::kill_switch(lan, own))
 }
 
 /// Whether a kill switch is in place.

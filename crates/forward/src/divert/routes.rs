@@ -16,7 +16,9 @@ use thiserror::Error;
 
 /// Mark of who made them: another than that of routes by accesses, which go where no access needs
 /// them.
-const PROTOCOL: u8 = 78;
+pub(super) const PROTOCOL: u8 = 78;
+/// Families: IPv4 and IPv6, as `v4` tells them apart.
+pub(super) const FAMILIES: [bool; 2] = [true, false];
 
 /// Why a route or a rule cannot be set or removed.
 #[derive(Debug, Error)]
@@ -41,6 +43,13 @@ pub(crate) enum Hop {
     Link(u32),
     /// To the destination, as [`Hop::Link`], where no other route leads anywhere.
     LastLink(u32),
+    /// To the destination, as [`Hop::Link`], with this source where there is none yet.
+    Sourced {
+        /// Index of the interface.
+        by: u32,
+        /// Source.
+        source: IpAddr,
+    },
     /// To a gateway.
     Gateway {
         /// Index of the interface.
@@ -155,7 +164,9 @@ impl Marked {
         };
         let (kind, scope, by, metric) = match hop {
             Hop::ThisMachine(by) => (RouteType::Local, RouteScope::Host, Some(by), None),
-            Hop::Link(by) => (RouteType::Unicast, RouteScope::Link, Some(by), Some(FIRST)),
+            Hop::Link(by) | Hop::Sourced { by, .. } => {
+                (RouteType::Unicast, RouteScope::Link, Some(by), Some(FIRST))
+            }
             Hop::LastLink(by) => (RouteType::Unicast, RouteScope::Link, Some(by), Some(LAST)),
             Hop::Gateway { by, .. } => (
                 RouteType::Unicast,
@@ -177,12 +188,17 @@ impl Marked {
             let to = RouteAttribute::Destination(net.network().into());
             m.attributes.push(to);
         }
-        if let Hop::Gateway {
-            gateway, onlink, ..
-        } = hop
-        {
-            m.attributes.push(RouteAttribute::Gateway(gateway.into()));
-            m.header.flags.set(RouteFlags::Onlink, onlink);
+        match hop {
+            Hop::Gateway {
+                gateway, onlink, ..
+            } => {
+                m.attributes.push(RouteAttribute::Gateway(gateway.into()));
+                m.header.flags.set(RouteFlags::Onlink, onlink);
+            }
+            Hop::Sourced { source, .. } => {
+                m.attributes.push(RouteAttribute::PrefSource(source.into()));
+            }
+            _ => {}
         }
         m
     }
@@ -249,7 +265,7 @@ pub(crate) fn loopback() -> Result<u32, RouteError> {
     })
 }
 
-fn open() -> Result<Handle, RouteError> {
+pub(super) fn open() -> Result<Handle, RouteError> {
     let opened = rtnetlink::new_connection();
     let (connection, handle, _) = opened.map_err(|source| RouteError {
         what: "open a netlink socket".into(),
@@ -269,7 +285,10 @@ const AS_WANTED: [i32; 5] = [
     libc::EOPNOTSUPP,
 ];
 
-fn done(result: Result<(), rtnetlink::Error>, what: impl Fn() -> String) -> Result<(), RouteError> {
+pub(super) fn done(
+    result: Result<(), rtnetlink::Error>,
+    what: impl Fn() -> String,
+) -> Result<(), RouteError> {
     let source = match result {
         Ok(()) => return Ok(()),
         Err(rtnetlink::Error::NetlinkError(m)) => match m.raw_code().abs() {

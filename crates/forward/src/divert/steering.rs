@@ -10,14 +10,17 @@
 
 use std::collections::BTreeMap;
 
-use braid_core::rules::{self, Client, Descriptor, Outcome};
+use braid_core::class::DEFAULT_NUMBER;
+use braid_core::rules::{self, Client, Descriptor, Outcome, User};
 
-use super::tables::{BOND, bond};
+use super::direct::Unled;
+use super::groups::Groups;
+use super::own;
+use super::routes::FAMILIES;
+use super::tables::Side;
 use super::{DIRECT, MAX_WAYS};
 use crate::nft::{Chain, Count, Counter, Hook, Layer4, Rule};
 
-/// Chain that asks the rules.
-pub(super) const CHAIN: &str = "rules";
 /// Number of the flows that meet no rule.
 pub const DEFAULT: u8 = u8::MAX;
 
@@ -130,34 +133,55 @@ pub(super) fn counts(rules: &[Numbered], read: &BTreeMap<String, Count>) -> Coun
     numbers(rules).map(of).collect()
 }
 
-/// Makes the chains by which rules decide.
-pub(super) fn chains(rules: &[Numbered]) -> Vec<Chain> {
+/// Facts that change while the rules are as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// Ways by which nothing leaves now.
+    pub(super) unled: Unled,
+    /// Control groups of the units that rules name.
+    pub(super) groups: Groups,
+}
+
+/// Makes the chains by which rules decide about what comes from one side.
+pub(super) fn chains(rules: &[Numbered], side: Side, facts: &Facts) -> Vec<Chain> {
     let then = |number: u8| match number {
-        DEFAULT => BOND.to_owned(),
-        _ => format!("rule-{number}-then"),
+        DEFAULT => side.bond(DEFAULT_NUMBER),
+        _ => side.chain(&format!("rule-{number}-then")),
     };
-    let socket = || Rule::new().of_transparent_socket();
-    let mut asked = vec![
-        // Connections that the daemon has stay with it, whatever rules there were when they began.
-        socket().of_flow(0).number_flow(DEFAULT),
-        socket().goto(BOND),
-    ];
+    // Connections that the daemon has stay with it, whatever rules there were when they began.
+    let mut asked = match side {
+        Side::Hosts => {
+            let socket = || Rule::new().of_transparent_socket();
+            let number = socket().of_flow(0).number_flow(DEFAULT);
+            vec![number, socket().goto(&side.bond(DEFAULT_NUMBER))]
+        }
+        Side::Device => {
+            let under_way = Rule::new().protocol(Layer4::Tcp).established();
+            vec![under_way.of_flow(0).number_flow(DEFAULT)]
+        }
+    };
     let known = numbers(rules).map(|n| Rule::new().of_flow(n).goto(&then(n)));
     asked.extend(known);
     let mut chains = vec![];
     for Numbered { number, steered } in rules {
-        let name = format!("rule-{number}");
-        let (conditions, mut decides, own) = criteria(&steered.rule.descriptor, &name);
+        // Packets of the device's own flows come by the other side's chains, too, with their number.
+        let outcome = outcome(*number, steered, side, &facts.unled);
+        chains.push(Chain::called(then(*number), outcome));
+        if !side.meets(&steered.rule.descriptor) {
+            continue;
+        }
+        let name = side.chain(&format!("rule-{number}"));
+        let (conditions, mut decides, own) =
+            criteria(&steered.rule.descriptor, &facts.groups, &name);
         asked.push(conditions.jump(&name));
         decides.extend(begun(*number));
         decides.push(Rule::new().goto(&then(*number)));
         chains.extend(own);
         chains.push(Chain::called(name, decides));
-        chains.push(Chain::called(then(*number), outcome(*number, steered)));
     }
     asked.extend(begun(DEFAULT));
-    asked.push(Rule::new().goto(BOND));
-    chains.push(Chain::called(CHAIN, asked));
+    asked.push(Rule::new().goto(&side.bond(DEFAULT_NUMBER)));
+    chains.push(Chain::called(side.rules(), asked));
     chains
 }
 
@@ -170,19 +194,29 @@ fn begun(number: u8) -> [Rule; 2] {
 }
 
 /// Makes the rules of what becomes of a rule's packets.
-fn outcome(number: u8, steered: &Steered) -> Vec<Rule> {
+fn outcome(number: u8, steered: &Steered, side: Side, unled: &Unled) -> Vec<Rule> {
     match (&steered.rule.outcome, steered.way) {
-        (Outcome::Class(_), _) => vec![Rule::new().goto(&bond(steered.class))],
+        (Outcome::Class(_), _) => vec![Rule::new().goto(&side.bond(steered.class))],
         (Outcome::Direct(_), Some(way)) => {
             debug_assert!(way < MAX_WAYS);
-            let unrouted = || Rule::new().unrouted();
-            vec![
-                Rule::new().mark(DIRECT + u32::from(way)),
-                // Told here, TCP ends at once: of what routing says there are a few a second.
-                unrouted().protocol(Layer4::Tcp).reset(),
-                unrouted().prohibit(),
-                Rule::new().accept(),
-            ]
+            let mut rules = vec![Rule::new().mark(DIRECT + u32::from(way))];
+            // Told here, TCP ends at once: of what routing says there are a few a second, and to a
+            // program's connection it says nothing.
+            let mut refuse = |condition: &dyn Fn() -> Rule| {
+                rules.push(condition().protocol(Layer4::Tcp).reset());
+                rules.push(condition().prohibit());
+            };
+            match side {
+                Side::Hosts => refuse(&|| Rule::new().unrouted()),
+                // Where packets leave a program the kernel's routes cannot be asked.
+                Side::Device => {
+                    let families = FAMILIES.into_iter();
+                    let lost = families.filter(|v4| unled.contains(&(way, *v4)));
+                    lost.for_each(|v4| refuse(&|| Rule::new().family(v4)));
+                }
+            }
+            rules.push(Rule::new().accept());
+            rules
         }
         // Without a way it goes nowhere.
         (Outcome::Block | Outcome::Direct(_), _) => vec![
@@ -198,9 +232,9 @@ type Alternative = Box<dyn Fn(Rule) -> Rule>;
 
 /// Makes the conditions of the criteria that have one value; the rules that return, in the chain
 /// `name`, unless one value of each other criterion is met; and the chains that these ask.
-fn criteria(descriptor: &Descriptor, name: &str) -> (Rule, Vec<Rule>, Vec<Chain>) {
+fn criteria(descriptor: &Descriptor, groups: &Groups, name: &str) -> (Rule, Vec<Rule>, Vec<Chain>) {
     let (mut conditions, mut rules, mut chains) = (Rule::new(), vec![], vec![]);
-    for alternatives in alternatives(descriptor) {
+    for alternatives in alternatives(descriptor, groups) {
         if let [only] = &alternatives[..] {
             conditions = only(conditions);
             continue;
@@ -216,7 +250,7 @@ fn criteria(descriptor: &Descriptor, name: &str) -> (Rule, Vec<Rule>, Vec<Chain>
 }
 
 /// Lists the alternatives of each criterion that has any.
-fn alternatives(d: &Descriptor) -> Vec<Vec<Alternative>> {
+fn alternatives(d: &Descriptor, groups: &Groups) -> Vec<Vec<Alternative>> {
     fn boxed(f: impl Fn(Rule) -> Rule + 'static) -> Alternative {
         Box::new(f)
     }
@@ -226,6 +260,30 @@ fn alternatives(d: &Descriptor) -> Vec<Vec<Alternative>> {
             Client::Network(net) => r.from(net),
         })
     });
+    let users = d.user.iter().filter_map(|user| match user {
+        User::Id(id) => Some(*id),
+        // One that there is no more sends nothing.
+        User::Name(name) => nix::unistd::User::from_name(name)
+            .ok()
+            .flatten()
+            .map(|u| u.uid.as_raw()),
+    });
+    let mut users: Vec<Alternative> = users.map(|id| boxed(move |r| r.of_user(id))).collect();
+    if users.is_empty() && !d.user.is_empty() {
+        users.push(boxed(|r| r.of_user(u32::MAX)));
+    }
+    let units = d
+        .unit
+        .iter()
+        .flat_map(|unit| groups.get(unit).into_iter().flatten());
+    let mut units: Vec<Alternative> = units
+        .map(|group| (group.id, group.level))
+        .map(|(id, level)| boxed(move |r| r.of_group(id, level)))
+        .collect();
+    if units.is_empty() && !d.unit.is_empty() {
+        // None of them runs. No group has this number.
+        units.push(boxed(|r| r.of_group(0, 1)));
+    }
     let to = d.to.iter().copied().map(|net| boxed(move |r| r.to(net)));
     let protocols = d.protocol.iter().flat_map(|p| p.numbers());
     let protocols = protocols.map(|n| boxed(move |r| r.protocol_number(n)));
@@ -245,6 +303,8 @@ fn alternatives(d: &Descriptor) -> Vec<Vec<Alternative>> {
         .flat_map(|dscp| [true, false].map(|v4| boxed(move |r| r.dscp(v4, dscp.value()))));
     let all = [
         clients.collect(),
+        users,
+        units,
         to.collect(),
         protocols.collect(),
         ports.collect(),
@@ -253,9 +313,9 @@ fn alternatives(d: &Descriptor) -> Vec<Vec<Alternative>> {
     all.into_iter().filter(|a| !a.is_empty()).collect()
 }
 
-/// Makes the chains that count packets both ways. What a rule refuses is counted there, and what its
-/// sender is told is no traffic.
-pub(super) fn counting(lan: &[String], rules: &[Numbered]) -> [Chain; 4] {
+/// Makes the chains that count packets both ways: of hosts at the interfaces `lan`, and with `own` of the
+/// device itself. What a rule refuses is counted there, and what its sender is told is no traffic.
+pub(super) fn counting(lan: &[String], own: bool, rules: &[Numbered]) -> Vec<Chain> {
     let blocks = |r: &&Numbered| r.steered.rule.outcome == Outcome::Block;
     let carried = rules.iter().filter(|r| !blocks(r)).map(|r| r.number);
     let carried: Vec<u8> = carried.chain([DEFAULT]).collect();
@@ -268,12 +328,19 @@ pub(super) fn counting(lan: &[String], rules: &[Numbered]) -> [Chain; 4] {
     };
     let up = lan.iter().map(|i| Rule::new().arriving_on(i).goto("up"));
     let down = lan.iter().map(|i| Rule::new().leaving_by(i).goto("down"));
-    [
-        Chain::at(Hook::Arrived, "counted-up", up.collect()),
+    let mut chains = vec![
         Chain::called("up", counted("up")),
-        Chain::at(Hook::Postrouting, "counted-down", down.collect()),
         Chain::called("down", counted("down")),
-    ]
+        Chain::at(Hook::Arrived, "counted-up", up.collect()),
+        Chain::at(Hook::Postrouting, "counted-down", down.collect()),
+    ];
+    if own {
+        let up = FAMILIES.map(|v4| Rule::new().from(own::source(v4)).goto("up"));
+        let down = FAMILIES.map(|v4| Rule::new().to(own::source(v4)).goto("down"));
+        chains.push(Chain::at(Hook::Postrouting, "counted-own-up", up.into()));
+        chains.push(Chain::at(Hook::Input, "counted-own-down", down.into()));
+    }
+    chains
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::{MTU, TunnelError};
 const LARGEST: usize = 65535;
 
 /// TUN interface, which goes when this is dropped.
-pub(super) struct Interface {
+pub(crate) struct Interface {
     name: String,
     tun: AsyncDevice,
     index: u32,
@@ -29,7 +29,7 @@ impl Interface {
     ///
     /// # Errors
     /// The kernel's refusal.
-    pub(super) async fn create(name: String) -> Result<Self, TunnelError> {
+    pub(crate) async fn create(name: String) -> Result<Self, TunnelError> {
         let built = DeviceBuilder::new()
             .name(&name)
             .mtu(MTU)
@@ -64,7 +64,7 @@ impl Interface {
     }
 
     /// Returns its index.
-    pub(super) fn index(&self) -> u32 {
+    pub(crate) fn index(&self) -> u32 {
         self.index
     }
 

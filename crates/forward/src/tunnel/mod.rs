@@ -30,6 +30,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::divert::RouteError;
 use crate::nft::NftError;
+pub(crate) use interface::Interface;
 pub(crate) use routes::remove as remove_routes;
 
 /// Interface of the tunnel, at either end. At the device it is that of the default class, and the one
@@ -41,7 +42,9 @@ pub const MTU: u16 = 1500;
 /// Mark of packets that go into the tunnel.
 pub const MARK: u32 = 0xb1e;
 /// Mark of packets of class 0, beside which those of the others follow.
-const CLASS_MARK: u32 = 0xb40;
+pub(crate) const CLASS_MARK: u32 = 0xb40;
+/// Bits by which marks of classes are told from others.
+pub(crate) const CLASS_MASK: u32 = !(MAX_CLASSES as u32 - 1);
 
 /// Returns the device's interface for packets of a class: what goes into it is of that class.
 pub fn interface(class: u8) -> String {

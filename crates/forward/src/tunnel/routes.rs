@@ -2,6 +2,7 @@
 
 use braid_core::class::DEFAULT_NUMBER;
 
+use crate::divert;
 use crate::divert::routes::{Hop, Marked, RouteError};
 
 /// Table of the route of the default class.
@@ -22,9 +23,17 @@ fn into(class: u8) -> Marked {
     }
 }
 
+/// Questions to resolvers, which go into the interface of the default class while they can.
+const RESOLVING: Marked = Marked {
+    mark: divert::RESOLVING,
+    table: TABLE,
+    priority: PRIORITY,
+};
+
 /// Leads marked packets of one family into the interface of the default class.
 pub(super) async fn add(v4: bool, interface: u32) -> Result<(), RouteError> {
-    into(DEFAULT_NUMBER).add(v4, Hop::Link(interface)).await
+    into(DEFAULT_NUMBER).add(v4, Hop::Link(interface)).await?;
+    RESOLVING.add_rule(v4).await
 }
 
 /// Leads marked packets of one family and class into the interface of the default, while there is
@@ -43,5 +52,5 @@ pub(crate) async fn remove() -> Result<(), RouteError> {
     for class in super::classes() {
         into(class).remove_rules().await?;
     }
-    Ok(())
+    RESOLVING.remove_rules().await
 }

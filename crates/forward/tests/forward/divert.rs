@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use braid_forward::Reach;
 use braid_forward::carrier::OverSession;
-use braid_forward::divert::{Divert, engage_kill_switch, release_kill_switch};
+use braid_forward::divert::{Divert, Setting, engage_kill_switch, release_kill_switch};
 use braid_forward::inbound::Tproxy;
 use braid_mpquic::Options;
 use braid_netns::world::home::{asked, ip};
@@ -15,7 +15,9 @@ use braid_netns::world::lan::{HOST, LAN, Lan, SERVER};
 use braid_netns::world::{Ns, World, eventually, wire};
 use tokio::sync::mpsc;
 
-use crate::ends::{between, blocking, of_the_proxy, on_both_lanes, serve_service, with_sessions};
+use crate::ends::{
+    between, blocking, hosts, of_the_proxy, on_both_lanes, serve_service, with_sessions,
+};
 
 const PORT: u16 = 5001;
 const CLOSED: u16 = 5002;
@@ -65,8 +67,7 @@ fn hosts_of_a_lan_connect_by_the_session() {
         let there = Arc::clone(&lan);
         between(&w, &options, serve_service, |carrier| async move {
             let listener = Tproxy::listen().unwrap();
-            let divert =
-                Divert::start(&[LAN.into()], [(0, listener.ports())].into(), true, vec![]).await;
+            let divert = Divert::start(&hosts(), [(0, listener.ports())].into(), vec![]).await;
             let divert = divert.unwrap();
             let told_by = move |why: String| drop(tell.send(why));
             let open = listener.open();
@@ -135,11 +136,13 @@ fn hosts_of_a_lan_reach_each_other_and_know_what_the_proxy_does_not_reach() {
         serve_service,
         |mut sessions| async move {
             let listener = Tproxy::listen().unwrap();
-            let interfaces = [LAN.into(), "lan1".into()];
-            let mut divert =
-                Divert::start(&interfaces, [(0, listener.ports())].into(), true, vec![])
-                    .await
-                    .unwrap();
+            let setting = Setting {
+                lan: vec![LAN.into(), "lan1".into()],
+                ..hosts()
+            };
+            let mut divert = Divert::start(&setting, [(0, listener.ports())].into(), vec![])
+                .await
+                .unwrap();
             let carrier = Arc::new(OverSession::new(sessions.clone()));
             let _serving = tokio::spawn(listener.serve(carrier, |_| {}));
             let session = sessions.wait_for(Option::is_some).await.unwrap().clone();
@@ -176,7 +179,8 @@ fn the_kill_switch_refuses_at_once_what_would_leave_past_the_bond() {
     let Some(w) = World::new(1) else { return };
     let lan = Lan::beside(&w);
     tell_origins(&lan.server, &SERVER);
-    w.device.run(|| engage_kill_switch(&[LAN.into()]).unwrap());
+    w.device
+        .run(|| engage_kill_switch(&[LAN.into()], false).unwrap());
     let since = Instant::now();
     for at in SERVER {
         let e = origin(&lan.host, at, PORT).unwrap_err();

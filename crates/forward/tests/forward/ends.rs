@@ -4,10 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use braid_forward::carrier::OverSession;
+use braid_forward::divert::Setting;
 use braid_forward::tunnel::gateway::{Gateway, Pools};
 use braid_forward::{Allowed, Carrier, Egress, serve};
 use braid_mpquic::tls::{self, Devices, Identity, Pin, Trust};
 use braid_mpquic::{Access, Device, Lane, Options, Proxy, Session};
+use braid_netns::world::lan::LAN;
 use braid_netns::world::{SERVICE, World};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -90,6 +92,15 @@ pub(crate) fn with_sessions<T, H>(
     });
     let _ = stop.send(());
     proxy.join().unwrap();
+}
+
+/// Diversion of the hosts of a LAN.
+pub(crate) fn hosts() -> Setting {
+    Setting {
+        lan: vec![LAN.into()],
+        dns: true,
+        own: None,
+    }
 }
 
 /// Addresses of the proxy from which the server of a LAN's world is reached.

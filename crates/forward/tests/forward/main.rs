@@ -3,6 +3,7 @@
 mod divert;
 mod ends;
 mod nft;
+mod own;
 mod programs;
 mod rules;
 mod tunnel;

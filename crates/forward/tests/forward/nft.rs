@@ -254,7 +254,7 @@ fn what_is_owned_goes_with_its_owner_and_the_kill_switch_stays() {
         let e = Nftables::open().unwrap().remove("t").unwrap_err();
         assert!(e.to_string().contains("take hold of table inet t"), "{e}");
         assert!(!is_kill_switch_engaged().unwrap());
-        engage_kill_switch(&["lan0".into(), "lan1".into()]).unwrap();
+        engage_kill_switch(&["lan0".into(), "lan1".into()], true).unwrap();
         assert!(is_kill_switch_engaged().unwrap());
     });
     let mut expected: Vec<String> = [
@@ -276,6 +276,26 @@ fn what_is_owned_goes_with_its_owner_and_the_kill_switch_stays() {
         ];
         expected.extend(rest.map(|rule| format!("iifname \"{from}\" {rule}")));
     }
+    let own = [
+        "}",
+        "",
+        "chain output {",
+        "type filter hook output priority 10; policy accept;",
+        "ip saddr 192.0.0.6 goto own",
+        "ip6 saddr fd62:7261:6964:ffff::6 goto own",
+        "}",
+        "",
+        "chain own {",
+        "meta mark 0x00000b1d accept",
+        "meta mark 0x00000b1c accept",
+        "meta mark 0x00000b20/27 accept",
+        "meta mark 0x00000b1e accept",
+        "meta mark 0x00000b40/29 accept",
+        "fib daddr type 2 accept",
+        "meta l4proto 6 counter packets 0 bytes 0 reject with tcp reset",
+        "counter packets 0 bytes 0 reject with icmpx 3",
+    ];
+    expected.extend(own.map(str::to_owned));
     expected.extend(["}", "}"].map(str::to_owned));
     assert_eq!(listed(&ns), expected);
     ns.run(|| release_kill_switch().unwrap());

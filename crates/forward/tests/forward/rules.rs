@@ -16,7 +16,7 @@ use braid_netns::world::home::asked;
 use braid_netns::world::lan::{LAN, Lan, SERVER};
 use braid_netns::world::{Ns, World, eventually};
 
-use crate::ends::{between, blocking, of_the_proxy, runtime, serve_service};
+use crate::ends::{between, blocking, hosts, of_the_proxy, runtime, serve_service};
 
 /// Ports of the server, by what the rules of these tests do with them.
 const BONDED: u16 = 5001;
@@ -134,7 +134,8 @@ fn a_rule_sends_flows_by_an_access_or_refuses_them() {
     let lan = Arc::new(Lan::beside(&w));
     serve(&lan.server);
     // Rules stand above the kill switch.
-    w.device.run(|| engage_kill_switch(&[LAN.into()]).unwrap());
+    w.device
+        .run(|| engage_kill_switch(&[LAN.into()], false).unwrap());
     let there = Arc::clone(&lan);
     between(
         &w,
@@ -154,7 +155,7 @@ fn a_rule_sends_flows_by_an_access_or_refuses_them() {
             let steered = direct.add(&all, |_| 0).await.unwrap();
             led(&mut direct, two.clone()).await;
             let ports = BTreeMap::from([(0, listener.ports())]);
-            let divert = Divert::start(&[LAN.into()], ports.clone(), true, steered).await;
+            let divert = Divert::start(&hosts(), ports.clone(), steered).await;
             let mut divert = divert.unwrap();
             let serving = tokio::spawn(listener.serve(carrier, |_| {}));
 
@@ -325,8 +326,7 @@ fn hosts_are_told_by_their_interfaces() {
                 let steered = direct.add(&rules(all), |_| 0).await.unwrap();
                 led(&mut direct, Exits::from([("a".into(), exits(1))])).await;
                 let started =
-                    Divert::start(&[LAN.into()], [(0, listener.ports())].into(), true, steered)
-                        .await;
+                    Divert::start(&hosts(), [(0, listener.ports())].into(), steered).await;
                 (started.unwrap(), direct)
             };
             let all = format!(
@@ -377,7 +377,7 @@ fn a_flow_is_counted_once_whether_or_not_it_is_answered() {
             .await
             .unwrap();
         led(direct, Exits::from([("a".into(), exits(1))])).await;
-        let divert = Divert::start(&[LAN.into()], [(0, ports)].into(), true, steered).await;
+        let divert = Divert::start(&hosts(), [(0, ports)].into(), steered).await;
         let mut divert = divert.unwrap();
         for sent in 1..=2 {
             let flow = udp(&lan.host, "45.11.0.77".parse().unwrap(), BY_RULE);
@@ -415,7 +415,7 @@ fn rules_have_many_values() {
         let all = [rule, r#"{"block": true}"#.to_owned()].join("\n");
         let steered = direct.add(&rules(&all), |_| 0).await.unwrap();
         led(direct, Exits::from([("a".into(), exits(1))])).await;
-        let divert = Divert::start(&[LAN.into()], [(0, ports)].into(), true, steered).await;
+        let divert = Divert::start(&hosts(), [(0, ports)].into(), steered).await;
         let mut divert = divert.unwrap();
         assert_eq!(
             ask(&udp(&lan.host, SERVER[0], BONDED)).unwrap(),

@@ -12,7 +12,7 @@ use braid_mpquic::{Lane, Options};
 use braid_netns::world::lan::{LAN, Lan, SERVER};
 use braid_netns::world::{Ns, World, device4};
 
-use crate::ends::{blocking, serve_packets, serve_service, with_sessions};
+use crate::ends::{blocking, hosts, serve_packets, serve_service, with_sessions};
 
 const PORT: u16 = 5001;
 
@@ -80,10 +80,10 @@ fn packets_of_hosts_go_through_the_tunnel() {
         &Options::default(),
         serve_packets,
         |sessions| async move {
-            engage_kill_switch(&[LAN.into()]).unwrap();
+            engage_kill_switch(&[LAN.into()], false).unwrap();
             let tunnel = Tunnel::create().await.unwrap();
             let mut state = tunnel.state();
-            let divert = Divert::start(&[LAN.into()], [(0, ports())].into(), true, vec![])
+            let divert = Divert::start(&hosts(), [(0, ports())].into(), vec![])
                 .await
                 .unwrap();
             let running = tokio::spawn(tunnel.run(sessions, |_| {}));

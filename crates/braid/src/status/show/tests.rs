@@ -158,3 +158,36 @@ fn json_has_units_in_its_names() {
     assert_eq!(v["connections"]["mptcp"], 1);
     assert!(v["list"][0]["token"].is_u64(), "{v}");
 }
+
+#[test]
+fn hosts_and_programs_are_a_line() {
+    let line = |text: &str| {
+        let lan: LanStatus = serde_json::from_str(text).unwrap();
+        hosts(&lan)
+    };
+    assert_eq!(
+        line(r#"{"interfaces": ["lan0", "lan1"], "kill_switch": false, "connections": 1}"#),
+        "hosts on lan0, lan1: 1 connection over the bond, no tunnel, kill switch off\n"
+    );
+    let programs = r#""programs": true, "programs_kill_switch": true"#;
+    assert_eq!(
+        line(&format!(
+            r#"{{"interfaces": [], "kill_switch": false, "connections": 2, {programs}, "tunnel": ["10.137.0.7"],
+                "no_packets": "no"}}"#
+        )),
+        "programs of this device: 2 connections over the bond, tunnel from 10.137.0.7, kill switch on\n\
+         programs of this device: packets beside TCP: no\n"
+    );
+    for (hosts, switch) in [(true, "on"), (false, "on for programs alone")] {
+        let text = format!(
+            r#"{{"interfaces": ["lan0"], "kill_switch": {hosts}, "connections": 0, {programs}}}"#
+        );
+        assert_eq!(
+            line(&text),
+            format!(
+                "hosts on lan0 and programs of this device: 0 connections over the bond, no tunnel, \
+                 kill switch {switch}\n"
+            )
+        );
+    }
+}

@@ -37,6 +37,21 @@ pub(crate) fn begin(more: &str) -> Option<Ends> {
 
 /// As [`begin`], with another configuration of the proxy.
 pub(crate) fn begin_with(more: &str, proxy_of: impl Fn(String) -> String) -> Option<Ends> {
+    let lan = format!("[lan]\ninterfaces = [\"{LAN}\"]\n{more}");
+    begin_as(|device| format!("{device}{lan}"), proxy_of)
+}
+
+/// As [`begin`], with programs of the device instead of hosts: `keys` stand in front of all tables, and
+/// `more` behind them.
+pub(crate) fn begin_own(keys: &str, more: &str) -> Option<Ends> {
+    let device_of = |device| format!("default = \"bond\"\n{keys}{device}{more}");
+    begin_as(device_of, |proxy| proxy)
+}
+
+fn begin_as(
+    device_of: impl Fn(String) -> String,
+    proxy_of: impl Fn(String) -> String,
+) -> Option<Ends> {
     let w = World::new(2)?;
     let lan = Arc::new(Lan::beside(&w));
     // What comes from the host's own addresses has gone past the bond.
@@ -56,7 +71,7 @@ pub(crate) fn begin_with(more: &str, proxy_of: impl Fn(String) -> String) -> Opt
     let t = tempfile::tempdir().unwrap();
     let (device, proxy) = configs(t.path(), "");
     let text = |path: &Path| std::fs::read_to_string(path).unwrap();
-    let device = format!("{}[lan]\ninterfaces = [\"{LAN}\"]\n{more}", text(&device));
+    let device = device_of(text(&device));
     let proxy_config = proxy_of(format!("{}[gateway]\n", text(&proxy)));
     let proxy = Daemon::start(&w.proxy, t.path(), "proxy", &proxy_config);
     Some(Ends {
@@ -72,6 +87,10 @@ pub(crate) fn begin_with(more: &str, proxy_of: impl Fn(String) -> String) -> Opt
 impl Ends {
     pub(crate) fn start(&self) -> Daemon {
         Daemon::start(&self.w.device, self.t.path(), "up", &self.device)
+    }
+
+    pub(crate) fn proxy_config(&self) -> &str {
+        &self.proxy_config
     }
 
     pub(crate) fn start_proxy(&self) -> Daemon {

@@ -103,6 +103,27 @@ impl Rule {
         .compare(Operator::Equal, mac.into())
     }
 
+    /// Packets of sockets of this machine that a user has, by its number (uid).
+    #[must_use]
+    pub fn of_user(self, uid: u32) -> Self {
+        self.text(format!("meta skuid {uid}")).meta(
+            MetaKey::SocketUserId,
+            Operator::Equal,
+            uid.to_ne_bytes().into(),
+        )
+    }
+
+    /// Packets of sockets of this machine that were made in a control group (version 2), or in one below
+    /// it: by its number, and its depth below the uppermost.
+    #[must_use]
+    pub fn of_group(self, id: u64, level: u32) -> Self {
+        // Key: the ancestor of that level; result.
+        let lookup = vec![number(1, 3), number(2, 1), number(3, level)];
+        self.text(format!("socket cgroupv2 level {level} {id}"))
+            .expression("socket", Expressions::Unknown(lookup))
+            .compare(Operator::Equal, id.to_ne_bytes().into())
+    }
+
     /// Packets of a family with this code point of differentiated services, up to 63.
     #[must_use]
     pub fn dscp(self, v4: bool, dscp: u8) -> Self {

@@ -1,0 +1,49 @@
+//! `default` and `kill_switch`: what programs of the device itself send.
+
+use serde::{Deserialize, Serialize};
+
+use crate::diagnostic::Problem;
+use crate::{Engine, Role};
+
+/// Way of what programs of the device send, as far as no rule says otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DefaultWay {
+    /// Leaves as the routes of the device say.
+    #[default]
+    Routes,
+    /// Goes over the bond.
+    Bond,
+}
+
+impl DefaultWay {
+    /// Whether it is that of a file that does not name it.
+    pub(super) fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Checks it, with `kill_switch` as it is set beside, for an end with these engines.
+    pub(super) fn check(
+        self,
+        kill_switch: Option<bool>,
+        role: Role,
+        engines: &[Engine],
+    ) -> Result<(), Problem> {
+        let at = |what: &str| Err(Problem::at_key(&["default"], what));
+        match self {
+            Self::Routes if kill_switch.is_some() => Err(Problem::at_key(
+                &["kill_switch"],
+                "it is about programs of this device, with default = \"bond\"; [lan] has its own \
+                 for hosts",
+            )),
+            Self::Routes => Ok(()),
+            Self::Bond if role == Role::Proxy => {
+                at("the device has programs whose traffic goes over the bond: set it there")
+            }
+            Self::Bond if !engines.contains(&Engine::Mpquic) => {
+                at("it takes Multipath QUIC: expected \"mpquic\" among `engines`")
+            }
+            Self::Bond => Ok(()),
+        }
+    }
+}
