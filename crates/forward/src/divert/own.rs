@@ -135,14 +135,12 @@ impl OwnRoutes {
     pub async fn are_laid(self, past: &[IpAddr]) -> Result<bool, RouteError> {
         let handle = open()?;
         for v4 in FAMILIES {
-            let there = list(&handle, v4).await?;
+            let Some(there) = list(&handle, v4).await? else {
+                continue;
+            };
             let is_there = |rule: &Rule| there.iter().any(|(r, _)| r == rule);
-            // Without that family there are none.
-            if !there.is_empty() || v4 {
-                let all = rules(v4, past);
-                if !all.iter().all(is_there) {
-                    return Ok(false);
-                }
+            if !rules(v4, past).iter().all(is_there) {
+                return Ok(false);
             }
         }
         Ok(true)
@@ -235,7 +233,7 @@ fn rules(v4: bool, past: &[IpAddr]) -> Vec<Rule> {
 /// Puts these rules in place of those that are there. Others are added before any is deleted.
 async fn set_rules(v4: bool, wanted: &[Rule]) -> Result<(), RouteError> {
     let handle = open()?;
-    let there = list(&handle, v4).await?;
+    let there = list(&handle, v4).await?.unwrap_or_default();
     for rule in wanted {
         if there.iter().any(|(r, _)| r == rule) {
             continue;
@@ -257,8 +255,8 @@ async fn set_rules(v4: bool, wanted: &[Rule]) -> Result<(), RouteError> {
     Ok(())
 }
 
-/// Lists our rules that are there.
-async fn list(handle: &Handle, v4: bool) -> Result<Vec<(Rule, RuleMessage)>, RouteError> {
+/// Lists our rules that are there; `None` where the machine does without that family.
+async fn list(handle: &Handle, v4: bool) -> Result<Option<Vec<(Rule, RuleMessage)>>, RouteError> {
     let version = match v4 {
         true => IpVersion::V4,
         false => IpVersion::V6,
@@ -266,14 +264,15 @@ async fn list(handle: &Handle, v4: bool) -> Result<Vec<(Rule, RuleMessage)>, Rou
     let there = handle.rule().get(version).execute();
     let there: Vec<RuleMessage> = match there.try_collect().await {
         Ok(there) => there,
-        // Without that family there are none.
         Err(e) => {
             done(Err(e), || "list the rules of routing".to_owned())?;
             vec![]
         }
     };
+    // The kernel has rules of its own for every family.
+    let has_family = !there.is_empty();
     let ours = there.into_iter().filter_map(|m| Some((Rule::read(&m)?, m)));
-    Ok(ours.collect())
+    Ok(has_family.then(|| ours.collect()))
 }
 
 impl Rule {
