@@ -58,6 +58,11 @@ impl Proxies {
         }
     }
 
+    /// Whether there is no other one.
+    pub(crate) fn is_alone(&self) -> bool {
+        lock(&self.known).len() < 2
+    }
+
     /// Lists those that are not in use and have an address, in the order of preference.
     pub(crate) fn others(&self) -> Vec<Other> {
         let used = self.used();
@@ -123,6 +128,7 @@ mod tests {
         };
         let others = || -> Vec<_> { proxies.others().iter().map(|o| o.place).collect() };
         assert_eq!((others(), proxies.note()), (vec![2], None));
+        assert!(!proxies.is_alone());
         proxies.know(1, &[a("2001:db8::2"), a("192.0.2.2")]);
         assert_eq!(others(), [1, 2]);
         proxies.turn_to(1);

@@ -18,6 +18,8 @@ const ASK: Duration = Duration::from_millis(500);
 /// place: connections over the session end with it, so that it is not for an outage which all
 /// accesses have in common.
 const REPLACE: Duration = Duration::from_millis(500);
+/// Before they are asked again where none can be, as while no name is resolved.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -32,10 +34,18 @@ pub(super) struct Answered {
 /// on.
 pub(super) async fn another(state: &Mpquic, tls: &ClientConfig, device: &Device) -> Answered {
     let proxies = &state.shared.proxies;
+    if proxies.is_alone() {
+        return std::future::pending().await;
+    }
     loop {
         lost_for(device, ASK).await;
         let asked = async {
-            let (other, answered) = first(state, tls, proxies.others()).await;
+            let (other, answered) = loop {
+                match first(state, tls, proxies.others()).await {
+                    Some(answered) => break answered,
+                    None => sleep(AGAIN).await,
+                }
+            };
             sleep(REPLACE).await;
             (other, answered)
         };
@@ -63,8 +73,12 @@ async fn found(device: &Device) {
     }
 }
 
-/// Returns the first that answers.
-async fn first(state: &Mpquic, tls: &ClientConfig, others: Vec<Other>) -> (Other, Answered) {
+/// Returns the first that answers; `None` where none can be asked.
+async fn first(
+    state: &Mpquic,
+    tls: &ClientConfig,
+    others: Vec<Other>,
+) -> Option<(Other, Answered)> {
     let all = others.into_iter().map(|other| async move {
         let answered = ask(state, tls, other.address).await;
         (other, answered)
@@ -72,11 +86,10 @@ async fn first(state: &Mpquic, tls: &ClientConfig, others: Vec<Other>) -> (Other
     let mut all: FuturesUnordered<_> = all.collect();
     while let Some((other, answered)) = all.next().await {
         if let Ok(answered) = answered {
-            return (other, answered);
+            return Some((other, answered));
         }
     }
-    // It is asked again when the one in use is lost again.
-    std::future::pending().await
+    None
 }
 
 /// Connects to a proxy, for as long as it takes.
