@@ -10,6 +10,7 @@ use braid_api::Role;
 use super::DaemonError;
 use super::config::machine::addresses_of_accesses;
 use super::daemon::Daemon;
+use super::proxies::words;
 use super::state::lock;
 
 /// Between two looks. What two of them find in a row is logged.
@@ -63,8 +64,7 @@ impl std::fmt::Display for Trouble {
                 )
             }
             Self::Lost(proxy, lost) => {
-                let proxy: Vec<_> = proxy.iter().map(ToString::to_string).collect();
-                let (proxy, (what, port)) = (proxy.join(" and "), lost.port);
+                let (proxy, (what, port)) = (words(proxy), lost.port);
                 match lost.refused {
                     true => write!(
                         f,

@@ -29,6 +29,7 @@ use super::config::{Access, Config};
 use super::engine::{self, ByName, Capabilities, Engine, Result, Setup, Steering, Tokens};
 use super::lan::{self, Lan};
 use super::meter;
+use super::proxies::words;
 use super::registration::{self, Registry};
 use super::shared::Shared;
 use super::state::{lock, now};
@@ -223,8 +224,7 @@ impl Daemon {
         }
         self.shared.proxies.know(place, &addresses);
         if self.shared.proxies.used() == place && self.config().proxy != addresses {
-            let known: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-            tracing::info!("the proxy has the address {}", known.join(" and "));
+            tracing::info!("the proxy has the address {}", words(&addresses));
             self.go_by(addresses).await;
         }
     }

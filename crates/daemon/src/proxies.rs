@@ -94,7 +94,8 @@ impl Proxies {
     }
 }
 
-fn words(addresses: &[IpAddr]) -> String {
+/// Lists addresses of one proxy, in words.
+pub(crate) fn words(addresses: &[IpAddr]) -> String {
     let all: Vec<_> = addresses.iter().map(ToString::to_string).collect();
     all.join(" and ")
 }

@@ -171,12 +171,7 @@ impl Divert {
         let Some(own) = self.diversion.own.filter(|own| own.carried != carried) else {
             return Ok(());
         };
-        let counts = self.counts()?;
-        let new = Diversion {
-            own: Some(OwnPrograms { carried, ..own }),
-            ..self.diversion.clone()
-        };
-        self.set(new, &counts)
+        self.change(|d| d.own = Some(OwnPrograms { carried, ..own }))
     }
 
     /// Refuses at once what own programs would send by ways that lead nowhere ([`Direct::unled`]).
@@ -208,12 +203,7 @@ impl Divert {
         if self.diversion.own.is_none() || self.diversion.facts == facts {
             return Ok(());
         }
-        let counts = self.counts()?;
-        let new = Diversion {
-            facts,
-            ..self.diversion.clone()
-        };
-        self.set(new, &counts)
+        self.change(|d| d.facts = facts)
     }
 
     /// Diverts IPv6, or refuses it, where the proxy reaches none.
@@ -224,12 +214,7 @@ impl Divert {
         if self.diversion.v6 == v6 {
             return Ok(());
         }
-        let counts = self.counts()?;
-        let new = Diversion {
-            v6,
-            ..self.diversion.clone()
-        };
-        self.set(new, &counts)
+        self.change(|d| d.v6 = v6)
     }
 
     /// Goes by other rules, as far as flows begin from now on. Flows of rules that are gone are judged
@@ -255,6 +240,14 @@ impl Divert {
         self.set(new, &counts)?;
         gone.into_iter().try_for_each(conntrack::forget)?;
         Ok(())
+    }
+
+    /// Changes it; rules go on counting.
+    fn change(&mut self, change: impl FnOnce(&mut Diversion)) -> Result<(), NftError> {
+        let counts = self.counts()?;
+        let mut new = self.diversion.clone();
+        change(&mut new);
+        self.set(new, &counts)
     }
 
     fn set(&mut self, new: Diversion, counts: &Counts) -> Result<(), NftError> {

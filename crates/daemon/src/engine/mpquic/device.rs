@@ -100,15 +100,8 @@ async fn keep(state: Arc<Mpquic>, tls: ClientConfig) {
                     state.reached.notified().await;
                     continue;
                 };
-                let remote = SocketAddr::new(at, state.quic.port);
-                let name = state.quic.name.clone();
-                let accesses = lock(&state.steered).accesses.clone();
-                let options = state.options();
-                match Device::keep(remote, &name, tls.clone(), options, accesses).await {
-                    Ok(keeper) => {
-                        state.leave_out(keeper.device());
-                        follow(&state, &tls, (&keeper, at), None, &mut trouble).await
-                    }
+                match connect(&state, &tls, at).await {
+                    Ok(keeper) => follow(&state, &tls, (&keeper, at), None, &mut trouble).await,
                     Err(e) => Left::Failed(e),
                 }
             }
@@ -123,6 +116,23 @@ async fn keep(state: Arc<Mpquic>, tls: ClientConfig) {
             Left::For(answered) => next = Some(*answered),
         }
     }
+}
+
+/// Begins to connect to the proxy at an address, over the accesses that requests have not left out.
+pub(super) async fn connect(
+    state: &Mpquic,
+    tls: &ClientConfig,
+    at: IpAddr,
+) -> std::result::Result<Keeper, Error> {
+    let remote = SocketAddr::new(at, state.quic.port);
+    let (name, options) = (&state.quic.name, state.options());
+    let accesses = lock(&state.steered).accesses.clone();
+    let keeper = Device::keep(remote, name, tls.clone(), options, accesses).await?;
+    // Requests may have come meanwhile.
+    for name in lock(&state.steered).disabled.clone() {
+        let _ = keeper.device().enable(&name, false);
+    }
+    Ok(keeper)
 }
 
 /// Why a proxy is left.

@@ -343,13 +343,6 @@ impl Mpquic {
         *lock(&self.work) = Some(work);
         Ok(Started::default())
     }
-
-    /// Leaves out, at a device, the accesses that requests have left out.
-    fn leave_out(&self, device: &Device) {
-        for name in lock(&self.steered).disabled.clone() {
-            let _ = device.enable(&name, false);
-        }
-    }
 }
 
 /// Parts of a configuration that cannot change while the engine runs, each with its name.

@@ -1,6 +1,6 @@
 //! Other proxies, which are asked while the one in use does not answer.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use braid_mpquic::{ClientConfig, Device, Error, Keeper, Session};
@@ -9,6 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::sleep;
 
 use super::Mpquic;
+use super::device::connect;
 use crate::proxies::Other;
 use crate::state::lock;
 
@@ -94,11 +95,7 @@ async fn first(
 
 /// Connects to a proxy, for as long as it takes.
 async fn ask(state: &Mpquic, tls: &ClientConfig, at: IpAddr) -> Result<Answered, Error> {
-    let remote = SocketAddr::new(at, state.quic.port);
-    let accesses = lock(&state.steered).accesses.clone();
-    let (name, tls) = (state.quic.name.clone(), tls.clone());
-    let keeper = Device::keep(remote, &name, tls, state.options(), accesses).await?;
-    state.leave_out(keeper.device());
+    let keeper = connect(state, tls, at).await?;
     loop {
         match keeper.session().await {
             Ok(session) => {
