@@ -103,6 +103,7 @@ impl PathScheduler {
         (quic, lane): (&Quic, Option<&Lane>),
         now: Instant,
     ) {
+        let short_queues = lane.is_some_and(|l| l.wants_short_queues(now));
         let mut slots = congestion.lock();
         self.paced_until = None;
         self.views.clear();
@@ -111,7 +112,7 @@ impl PathScheduler {
             let slot = &mut slots[p.slot];
             slot.ease(now);
             let mut view = view(p, slot);
-            if lane.is_some_and(Lane::has_packets_alone) {
+            if short_queues {
                 view.window = slot.short_window();
             }
             let mut beside = 1.0;

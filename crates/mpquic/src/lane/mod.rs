@@ -342,9 +342,9 @@ impl Lane {
         self.sender.behind = by;
     }
 
-    /// Whether nothing waits but messages.
-    pub(crate) fn has_packets_alone(&self) -> bool {
-        self.sender.has_messages_alone()
+    /// Whether packets of hosts go on, beside which no queue of a path may be long.
+    pub(crate) fn wants_short_queues(&self, now: Instant) -> bool {
+        self.sender.wants_short_queues(now)
     }
 
     /// Leaves so many bytes of the next packet to QUIC, which knows nothing of what a path

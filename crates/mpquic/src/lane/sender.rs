@@ -29,6 +29,10 @@ const MAX_UNACKNOWLEDGED: usize = 40_960;
 /// Stops that nobody has asked for are remembered up to this, the latest of them.
 const MAX_STOPS: usize = 1024;
 
+/// Packets of hosts go on for this long after the latest. A call sends every few ms; one packet now and
+/// then, as of a name server, is no reason to give up longer queues for long.
+const PACKETS_GO_ON: Duration = Duration::from_secs(1);
+
 /// Selection of the data that is to be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
@@ -57,6 +61,8 @@ pub(super) struct LaneSender {
     /// How much longer the path takes that is to carry what is next than the fastest.
     pub(super) behind: Duration,
     pub(super) updates: ControlUpdates,
+    /// Time at which the latest packet of a host came.
+    latest_packet: Option<Instant>,
     /// Streams that the peer has stopped, and its error codes, since it was asked for.
     stops: BTreeMap<u64, u64>,
 }
@@ -83,6 +89,7 @@ impl Default for LaneSender {
             span: u64::MAX,
             behind: Duration::ZERO,
             updates: ControlUpdates::default(),
+            latest_packet: None,
             stops: BTreeMap::new(),
         }
     }
@@ -182,6 +189,7 @@ impl LaneSender {
 
     /// Takes a packet; false if it is empty.
     pub(super) fn packet(&mut self, mut packet: Packet, now: Instant) -> bool {
+        self.latest_packet = Some(now);
         packet.class = self.used(packet.class);
         let queue = self.queue_mut(packet.class);
         let taken = queue.messages.push_packet(packet, now);
@@ -242,10 +250,15 @@ impl LaneSender {
         fresh + queue.bytes() + (ready.fins() + updates) as u64
     }
 
-    /// Whether nothing waits but messages.
-    pub(super) fn has_messages_alone(&self) -> bool {
+    /// Whether packets of hosts go on, or nothing waits but messages: queues of paths are to be short
+    /// then, for streams as well, as a call waits in the queue that a download beside it has filled.
+    pub(super) fn wants_short_queues(&self, now: Instant) -> bool {
+        let since = |at| now.saturating_duration_since(at);
+        let goes_on = self
+            .latest_packet
+            .is_some_and(|at| since(at) < PACKETS_GO_ON);
         let messages = self.message_bytes() as u64;
-        messages > 0 && self.waiting() == messages
+        goes_on || messages > 0 && self.waiting() == messages
     }
 
     /// Returns the bytes of streams of a class that are to be retransmitted.

@@ -9,6 +9,7 @@ use braid_radio::model::LossSpec;
 use bytes::Bytes;
 
 use super::app::App;
+use super::script::What;
 use super::shares::{options, radio};
 use super::world::{Radio, World, at};
 use crate::lane::{Lane as Channels, Packet};
@@ -23,6 +24,16 @@ const BACKLOG: u64 = 1 << 20;
 struct Load {
     channels: BTreeMap<u64, u8>,
     voice: Option<u8>,
+}
+
+impl Load {
+    /// Bulk in class 1 and a call in class 2.
+    fn call_beside_bulk() -> Self {
+        Self {
+            channels: [(1, 1)].into(),
+            voice: Some(2),
+        }
+    }
 }
 
 /// Arrivals within the time that counts.
@@ -225,8 +236,7 @@ fn classes_on_the_same_path_share_it_as_their_streams() {
 
 #[test]
 fn a_class_leaves_a_path_whose_round_trip_exceeds_its_threshold() {
-    // The nearer path gets a long queue from the bulk of the other class.
-    let radios = [radio(10.0, 5.0, 400), radio(10.0, 30.0, 40)];
+    let radios = [radio(10.0, 90.0, 400), radio(10.0, 30.0, 40)];
     let steering = |threshold: &str| {
         steered(&[
             (1, r#"{"mode": "active-standby", "order": ["a0"]}"#),
@@ -240,22 +250,21 @@ fn a_class_leaves_a_path_whose_round_trip_exceeds_its_threshold() {
     for (i, threshold) in ["", r#", "max_rtt_ms": 100"#].iter().enumerate() {
         let mut options = steering(threshold);
         "cubic".clone_into(&mut options.congestion_control);
-        let load = Load {
-            channels: [(1, 1)].into(),
-            voice: Some(2),
-        };
+        let load = Load::call_beside_bulk();
         let mut run = Run::new(&radios, &options, load);
         run.go(4000);
         delays[i] = run.go(4000).delay(50);
     }
-    assert!(delays[0] > 80.0, "it waits in the queue: {delays:?}");
+    assert!(
+        delays[0] > 80.0,
+        "it goes by the preferred path: {delays:?}"
+    );
     assert!(delays[1] < 50.0, "it goes by the other path: {delays:?}");
 }
 
 #[test]
 fn a_class_returns_to_a_path_whose_round_trip_falls_again_though_nothing_else_flows_there() {
-    // Bulk of a class fills the long queue of the nearer path for a while.
-    let radios = [radio(10.0, 5.0, 400), radio(10.0, 30.0, 40)];
+    let radios = [radio(10.0, 90.0, 400), radio(10.0, 30.0, 40)];
     let mut options = steered(&[
         (1, r#"{"mode": "active-standby", "order": ["a0"]}"#),
         (
@@ -264,10 +273,7 @@ fn a_class_returns_to_a_path_whose_round_trip_falls_again_though_nothing_else_fl
         ),
     ]);
     "cubic".clone_into(&mut options.congestion_control);
-    let load = Load {
-        channels: [(1, 1)].into(),
-        voice: Some(2),
-    };
+    let load = Load::call_beside_bulk();
     let mut run = Run::new(&radios, &options, load);
     run.go(4000);
     let mut beside = run.go(2000);
@@ -276,8 +282,10 @@ fn a_class_returns_to_a_path_whose_round_trip_falls_again_though_nothing_else_fl
         "{:?}",
         beside.delay(50)
     );
-    // What waits of it leaves, and no more comes.
+    // No more bulk comes, and the preferred path gets near.
     run.load.channels.clear();
+    let now = run.world.now();
+    run.world.script.push_back((now, 0, What::Delay(5)));
     run.go(8000);
     let mut after = run.go(2000);
     assert!(after.delay(95) < 15.0, "{:?}", after.delay(95));
@@ -296,10 +304,7 @@ fn a_class_leaves_a_path_that_loses_more_than_its_threshold() {
                 &format!(r#"{{"mode": "active-standby", "order": ["a0", "a1"]{threshold}}}"#),
             ),
         ]);
-        let load = Load {
-            channels: [(1, 1)].into(),
-            voice: Some(2),
-        };
+        let load = Load::call_beside_bulk();
         let mut run = Run::new(&radios, &options, load);
         run.go(4000);
         let mut outcome = run.go(3000);
@@ -419,4 +424,22 @@ fn bulk_in_copies_goes_at_the_pace_of_the_fastest() {
     assert!((17.0..21.0).contains(&mbps), "{mbps} Mbit/s: {outcome:?}");
     // The other carries copies as far as it can.
     assert!(outcome.carried[1] > 1_500_000, "{outcome:?}");
+}
+
+#[test]
+fn a_call_does_not_wait_behind_bulk_that_would_fill_the_queues() {
+    let mut options = steered(&[]);
+    "cubic".clone_into(&mut options.congestion_control);
+    let load = Load {
+        channels: [(1, 0)].into(),
+        voice: Some(0),
+    };
+    let radios = [radio(10.0, 5.0, 400), radio(10.0, 5.0, 400)];
+    let mut run = Run::new(&radios, &options, load);
+    run.go(4000);
+    let mut outcome = run.go(6000);
+    let mbps = outcome.bytes[&1] as f64 * 8.0 / 6e6;
+    let delay = outcome.delay(95);
+    assert!(delay < 30.0, "{delay} ms beside {mbps} of 20 Mbit/s");
+    assert!(mbps > 0.85 * 20.0, "{mbps} of 20 Mbit/s at {delay} ms");
 }

@@ -1,9 +1,10 @@
 //! Events of the accesses of a world, and their times.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use braid_core::Rate;
-use braid_radio::model::{LinkChange, LinkId};
+use braid_radio::model::{DelaySpec, LinkChange, LinkId};
 
 use super::world::World;
 use crate::{AccessChange, Expected};
@@ -19,6 +20,8 @@ pub(super) enum What {
     Deaf(bool),
     /// No longer packets than of so many IP bytes pass, and nobody is told.
     Longest(u32),
+    /// Everything takes so many ms each way, and nobody is told.
+    Delay(u32),
     /// The device has another address.
     Move,
     /// The device expects so many Mbit/s of the downlink.
@@ -50,6 +53,13 @@ impl World {
                 What::Silent(up) => self.pass(access, up),
                 What::Deaf(deaf) => self.pass_on(self.links[access][0], !deaf),
                 What::Longest(bytes) => self.longest[access] = bytes,
+                What::Delay(ms) => {
+                    let delay = DelaySpec::Constant(Duration::from_millis(ms.into()));
+                    let change = LinkChange::Delay(delay);
+                    for link in self.links[access] {
+                        self.network.apply(link, self.now, &change, &mut self.air);
+                    }
+                }
                 What::Move => self.renumber(access),
                 What::Expect(mbps) => {
                     let expected = Some(expected(mbps));
