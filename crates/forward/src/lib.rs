@@ -18,6 +18,7 @@ mod dial;
 pub mod divert;
 mod egress;
 pub mod inbound;
+mod ipv6;
 pub mod nft;
 mod reach;
 mod relay;

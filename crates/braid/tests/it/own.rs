@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use braid_api::{AccessState, Rules, Status};
 use braid_mptcp::cgroup::Made;
-use braid_netns::world::lan::SERVER;
+use braid_netns::world::lan::{LAN, SERVER};
 use braid_netns::world::{Ns, eventually};
 use nix::sys::signal::Signal;
 
@@ -158,6 +158,52 @@ fn rules_of_routing_that_somebody_removes_are_set_again() {
 }
 
 /// Neither rules nor addresses nor interfaces of own programs are there.
+/// Switches IPv6 off for all interfaces of a namespace, present and to come.
+fn switch_ipv6_off(at: &Ns) {
+    at.run(|| {
+        for scope in ["all", "default"] {
+            let setting = format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
+            std::fs::write(setting, "1").unwrap();
+        }
+    });
+}
+
+#[test]
+fn ends_whose_ipv6_is_switched_off_carry_the_other_family() {
+    let lan = format!("[lan]\ninterfaces = [\"{LAN}\"]\n");
+    let Some(mut e) = begin_own("", &lan) else {
+        return;
+    };
+    switch_ipv6_off(&e.w.device);
+    // It forwards ports of ::1.
+    let lines = e.device.lines();
+    let rest: Vec<_> = lines.filter(|l| !l.starts_with("forward")).collect();
+    e.device = rest.join("\n");
+    for proxy_too in [false, true] {
+        if proxy_too {
+            switch_ipv6_off(&e.w.proxy);
+            assert_eq!(e.proxy.end(Signal::SIGTERM), Some(0));
+            e.proxy = e.start_proxy();
+        }
+        let mut device = e.start();
+        let proxy: IpAddr = PROXY[0].parse().unwrap();
+        eventually("hosts and programs go over the bond", || {
+            let ask = |at| [origin(at, SERVER[0]), of_packets(at, SERVER[0])];
+            let all = [ask(&e.w.device), ask(&e.lan.host)].into_iter().flatten();
+            let all: Option<Vec<IpAddr>> = all.map(Result::ok).collect();
+            all.filter(|all| all.iter().all(|from| *from == proxy))
+        });
+        let status: Status = device.get("/v1/status");
+        let lan = status.lan.unwrap();
+        assert_eq!((lan.tunnel.len(), lan.no_packets), (1, None));
+        origin(&e.w.device, SERVER[1]).unwrap_err();
+        assert_eq!(device.end(Signal::SIGTERM), Some(0));
+    }
+    let (code, said) = e.down();
+    assert_eq!(code, Some(0), "{said}");
+    nothing_is_left(&e);
+}
+
 fn nothing_is_left(e: &Ends) {
     let of = |args: &[&str]| {
         let list = || Command::new("ip").args(args).output().unwrap().stdout;

@@ -34,6 +34,7 @@ use rtnetlink::{Handle, IpVersion};
 
 use super::RESOLVING;
 use super::routes::{FAMILIES, Hop, Marked, PROTOCOL, RouteError, done, loopback, open};
+use crate::ipv6;
 use crate::tunnel::{Interface, TunnelError};
 
 /// Interface that the routes lead to.
@@ -353,6 +354,9 @@ impl Rule {
 /// Gives the loopback the source, which stays there whatever becomes of other interfaces. Its
 /// scope keeps it from being the source of anything else.
 async fn add_source(v4: bool) -> Result<(), RouteError> {
+    if !ipv6::takes("lo", &source(v4).addr()) {
+        return Ok(());
+    }
     let (net, lo) = (source(v4), loopback()?);
     let handle = open()?;
     let mut add = handle.address().add(lo, net.addr(), net.prefix_len());

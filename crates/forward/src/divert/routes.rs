@@ -14,6 +14,8 @@ use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use rtnetlink::{Handle, RouteMessageBuilder};
 use thiserror::Error;
 
+use crate::ipv6;
+
 /// Mark of who made them: another than that of routes by accesses, which go where no access needs
 /// them.
 pub(super) const PROTOCOL: u8 = 78;
@@ -63,6 +65,17 @@ pub(crate) enum Hop {
     Refuse,
 }
 
+impl Hop {
+    /// Returns the index of the interface, where it has one.
+    fn by(self) -> Option<u32> {
+        match self {
+            Self::ThisMachine(by) | Self::Link(by) | Self::LastLink(by) => Some(by),
+            Self::Sourced { by, .. } | Self::Gateway { by, .. } => Some(by),
+            Self::Refuse => None,
+        }
+    }
+}
+
 /// Routes for packets with a mark, in a table of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marked {
@@ -79,8 +92,12 @@ impl Marked {
         self.add_rule(v4).await
     }
 
-    /// Sets a route, in place of another to the same destinations; `to`: everywhere if absent.
+    /// Sets a route, in place of another to the same destinations; `to`: everywhere if absent. None is
+    /// set where its interface has no such family: no packet of that gets there.
     pub(crate) async fn set(self, v4: bool, to: Option<IpNet>, hop: Hop) -> Result<(), RouteError> {
+        if !v4 && hop.by().is_some_and(ipv6::is_off_at) {
+            return Ok(());
+        }
         let route = self.route(v4, to, hop);
         let set = open()?.route().add(route).replace().execute().await;
         done(set, || format!("set {}", self.destination(to)))
@@ -162,26 +179,21 @@ impl Marked {
             true => RouteMessageBuilder::<Ipv4Addr>::new().build(),
             false => RouteMessageBuilder::<Ipv6Addr>::new().build(),
         };
-        let (kind, scope, by, metric) = match hop {
-            Hop::ThisMachine(by) => (RouteType::Local, RouteScope::Host, Some(by), None),
-            Hop::Link(by) | Hop::Sourced { by, .. } => {
-                (RouteType::Unicast, RouteScope::Link, Some(by), Some(FIRST))
+        let (kind, scope, metric) = match hop {
+            Hop::ThisMachine(_) => (RouteType::Local, RouteScope::Host, None),
+            Hop::Link(_) | Hop::Sourced { .. } => {
+                (RouteType::Unicast, RouteScope::Link, Some(FIRST))
             }
-            Hop::LastLink(by) => (RouteType::Unicast, RouteScope::Link, Some(by), Some(LAST)),
-            Hop::Gateway { by, .. } => (
-                RouteType::Unicast,
-                RouteScope::Universe,
-                Some(by),
-                Some(FIRST),
-            ),
-            Hop::Refuse => (RouteType::Prohibit, RouteScope::Universe, None, Some(LAST)),
+            Hop::LastLink(_) => (RouteType::Unicast, RouteScope::Link, Some(LAST)),
+            Hop::Gateway { .. } => (RouteType::Unicast, RouteScope::Universe, Some(FIRST)),
+            Hop::Refuse => (RouteType::Prohibit, RouteScope::Universe, Some(LAST)),
         };
         (m.header.kind, m.header.scope) = (kind, scope);
         m.header.protocol = RouteProtocol::from(PROTOCOL);
         // As the attribute says.
         m.header.table = 0;
         m.attributes = vec![RouteAttribute::Table(self.table)];
-        m.attributes.extend(by.map(RouteAttribute::Oif));
+        m.attributes.extend(hop.by().map(RouteAttribute::Oif));
         m.attributes.extend(metric.map(RouteAttribute::Priority));
         if let Some(net) = to {
             m.header.destination_prefix_length = net.prefix_len();

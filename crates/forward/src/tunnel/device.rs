@@ -165,7 +165,7 @@ impl Tunnel {
     /// Carries packets over one session until it ends, or says why it does not.
     async fn over(&self, session: &Session, told: &impl Fn(String)) -> Result<(), String> {
         let given = match request(session).await {
-            Ok(given) => given?,
+            Ok(given) => given?.filtered(|ip| self.default.takes(ip)),
             // The session has ended.
             Err(_) => return Ok(()),
         };

@@ -12,6 +12,7 @@ use rtnetlink::{Handle, LinkUnspec};
 use tun_rs::{AsyncDevice, DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, VIRTIO_NET_HDR_LEN};
 
 use super::{MTU, TunnelError};
+use crate::ipv6;
 
 /// Bytes of the largest packet that the kernel hands over or takes.
 const LARGEST: usize = 65535;
@@ -68,7 +69,12 @@ impl Interface {
         self.index
     }
 
-    /// Gives it these addresses, and no others.
+    /// Whether it can have an address.
+    pub(super) fn takes(&self, address: &IpAddr) -> bool {
+        ipv6::takes(&self.name, address)
+    }
+
+    /// Gives it those of these addresses that it can have, and no others.
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -80,7 +86,7 @@ impl Interface {
             // What is just going is no error.
             let _ = self.handle.address().del(old).execute().await;
         }
-        for (ip, prefix) in all {
+        for (ip, prefix) in all.iter().filter(|(ip, _)| self.takes(ip)) {
             let add = self.handle.address().add(self.index, *ip, *prefix);
             let added = add.execute().await;
             added

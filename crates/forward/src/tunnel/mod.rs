@@ -82,6 +82,12 @@ impl Addresses {
         let v6 = self.v6.map(IpAddr::from);
         std::iter::once(self.v4.into()).chain(v6)
     }
+
+    /// Returns these without the address of IPv6, unless `takes` says that there may be one.
+    fn filtered(self, takes: impl Fn(&IpAddr) -> bool) -> Self {
+        let v6 = self.v6.filter(|ip| takes(&(*ip).into()));
+        Self { v6, ..self }
+    }
 }
 
 /// Why there is no tunnel.
