@@ -25,6 +25,7 @@ use braid_mptcp::offer;
 use ipnet::IpNet;
 
 use super::DaemonError;
+use super::converter::Converter;
 
 /// A daemon's configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +68,8 @@ pub struct Config {
     pub pin: bool,
     /// Settings of Multipath QUIC; only with that engine.
     pub quic: Option<quic::Quic>,
+    /// Converter at the proxy for connections over Multipath TCP.
+    pub converter: Option<Converter>,
     /// Hosts behind the device.
     pub lan: Option<file::Lan>,
     /// Programs of the device whose traffic goes over the bond; absent: it leaves as the routes say.
@@ -276,6 +279,10 @@ where
         scheduler: weighted(schedules.map(file::Scheduler::change), &c.control),
         control: c.control,
         cc: scheduler.and_then(|s| s.cc.clone()),
+        converter: c.converter.map(|c| {
+            let otherwise = quic.as_ref().map(|q| &q.allow);
+            Converter::take_over(c, otherwise)
+        }),
         quic,
         lan: c.lan,
         programs: (c.default == file::DefaultWay::Bond).then_some(Programs {

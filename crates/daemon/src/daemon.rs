@@ -22,10 +22,12 @@ use braid_api::config::Host;
 use braid_api::{Connection, Connections, ControlStatus, Counters, Engine as Kind, Events, Role};
 use braid_core::{Time, weight};
 use braid_mptcp::mib;
+use tokio::task::JoinHandle;
 
 use super::DaemonError;
 use super::accesses::Wanted;
 use super::config::{Access, Config};
+use super::converter;
 use super::engine::{self, ByName, Capabilities, Engine, Result, Setup, Steering, Tokens};
 use super::lan::{self, Lan};
 use super::meter;
@@ -59,6 +61,15 @@ pub(crate) struct Daemon {
     registers: registration::Device,
     /// Hosts behind the device, once they are served.
     lan: tokio::sync::Mutex<Option<Lan>>,
+    /// Converter at the proxy.
+    converting: Mutex<Converting>,
+}
+
+/// Converter that serves, and what the user is to know of it.
+#[derive(Default)]
+struct Converting {
+    serving: Vec<JoinHandle<()>>,
+    note: Option<String>,
 }
 
 /// Weights that are wished for.
@@ -150,6 +161,7 @@ impl Daemon {
             kept_registry: KeptFile::beside(control, ".registered", ABOUT),
             registers: registration::Device::beside(control),
             lan: tokio::sync::Mutex::default(),
+            converting: Mutex::default(),
         }
     }
 
@@ -159,6 +171,7 @@ impl Daemon {
         let config = lock(&self.config).clone();
         if self.shared.role == Role::Device {
             lan::guard(config.lan.as_ref(), config.programs)?;
+            self.shared.conversion.begin(&config)?;
         }
         let mut adopted = None;
         for e in &self.engines {
@@ -180,9 +193,17 @@ impl Daemon {
             };
             self.adopt_weights(kind, weights).await?;
         }
+        if self.shared.role == Role::Proxy {
+            let (serving, note) = converter::serve(&config)?;
+            *lock(&self.converting) = Converting { serving, note };
+        }
         if config.lan.is_some() || config.programs.is_some() {
             // The configuration has seen to an engine that carries them.
-            let carrier = self.engines.iter().find_map(|e| e.carrier());
+            // Sessions carry packets as well, and fall back to a converter by themselves.
+            let by_session = |e: &&Arc<dyn Engine>| e.tunnel_sessions().is_some();
+            let first = self.engines.iter().find(by_session);
+            let mut all = first.into_iter().chain(&self.engines);
+            let carrier = all.find_map(|e| Arc::clone(e).carrier());
             if let Some(carrier) = carrier {
                 let sessions = self.engines.iter().find_map(|e| e.tunnel_sessions());
                 *self.lan.lock().await =
@@ -195,6 +216,9 @@ impl Daemon {
     /// Takes back what the engines set up.
     pub(crate) async fn close(&self) -> Result<()> {
         self.shared.usage.close();
+        for serving in std::mem::take(&mut lock(&self.converting).serving) {
+            serving.abort();
+        }
         let mut done = Ok(());
         if let Some(lan) = self.lan.lock().await.take() {
             done = lan.close().await;
@@ -238,6 +262,7 @@ impl Daemon {
                 return;
             }
             config.proxy.clone_from(&addresses);
+            self.shared.conversion.reach(&config, &addresses);
         }
         for e in &self.engines {
             // It is tried again with the next change of an interface.

@@ -11,6 +11,7 @@ mod blocking;
 mod config;
 mod contact;
 mod control;
+mod converter;
 mod daemon;
 mod ebpf;
 mod engine;

@@ -15,6 +15,7 @@ use super::arp::Arp;
 use super::config::Config;
 use super::contact::Contact;
 use super::control::Control;
+use super::converter::Conversion;
 use super::log::Log;
 use super::meter::{Flow, Meter};
 use super::mptcp_check::Hands;
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     /// Contact with the proxy, at the device.
     pub(crate) contact: Contact,
     pub(crate) registration: Registration,
+    /// Way over the proxy's converter, at the device.
+    pub(crate) conversion: Conversion,
     /// Usage of accesses that have caps.
     pub(crate) usage: Usage,
     /// Exits of the accesses that work, at the device.
@@ -72,6 +75,7 @@ impl Shared {
             proxies: Proxies::new(config),
             contact: Contact::default(),
             registration: Registration::default(),
+            conversion: Conversion::default(),
             usage: Usage::default(),
             exits: watch::Sender::default(),
             arp: Mutex::new(Answers {

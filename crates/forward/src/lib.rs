@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! program -> inbound {port, socks, tproxy} -> carrier {mpquic} -> session -> egress at the proxy -> destination
+//!                                          {mptcp} -> Multipath TCP -> converter at the proxy
 //! ```
 //!
 //! Over Multipath QUIC each takes one stream of the session. It begins with where to (see
@@ -14,6 +15,7 @@
 
 pub mod carrier;
 mod conntrack;
+pub mod convert;
 mod dial;
 pub mod divert;
 mod egress;

@@ -44,6 +44,29 @@ pub(crate) fn get(
     Ok(length as usize)
 }
 
+/// Sets an option whose value is a number.
+pub(crate) fn set_int(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as an int has from `value`, which outlives the call.
+    let rc = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    match rc {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// `struct mptcp_full_info` of `linux/mptcp.h`.
 #[repr(C, align(8))]
 struct FullInfo {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Role;
 use crate::diagnostic::Problem;
-use crate::{Engine, Role};
 
 /// `[lan]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,21 +27,22 @@ fn on() -> bool {
 const MAX_NAME: usize = 15;
 
 impl Lan {
-    /// Checks it for an end with these engines, whose accesses are served by `served` interfaces.
+    /// Checks it for an end that `carries` connections, whose accesses are served by `served`
+    /// interfaces.
     pub(super) fn check<'a>(
         &self,
         role: Role,
-        engines: &[Engine],
+        carries: bool,
         serves: impl Fn(&str) -> Option<&'a str>,
     ) -> Result<(), Problem> {
         let at = |what: &str| Err(Problem::at_key(&["lan", "interfaces"], what));
         if role == Role::Proxy {
             return at("hosts are behind the device: set it there");
         }
-        if !engines.contains(&Engine::Mpquic) {
+        if !carries {
             return at(
-                "connections of hosts go over a session of Multipath QUIC: expected \"mpquic\" among \
-                 `engines`",
+                "connections of hosts go over a session of Multipath QUIC, or to a converter: expected \
+                 \"mpquic\" among `engines`, or [converter]",
             );
         }
         if self.interfaces.is_empty() {

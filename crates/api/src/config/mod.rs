@@ -14,6 +14,7 @@ mod cap;
 mod class;
 mod control;
 mod control_socket;
+mod converter;
 mod gateway;
 mod host;
 mod lan;
@@ -45,6 +46,7 @@ pub use cap::{AtCap, Cap, CapLevel};
 pub use class::Class;
 pub use control::{Control, Estimator, MAX_FLOWS, Policy, Transfers, WEIGHTED};
 pub use control_socket::ControlSocket;
+pub use converter::Converter;
 pub use gateway::Gateway;
 pub use host::Host;
 pub use lan::Lan;
@@ -136,6 +138,9 @@ pub struct Config<A> {
     /// `[gateway]`; absent: the proxy carries no packets of devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway: Option<Gateway>,
+    /// `[converter]`; absent: no connection goes over Multipath TCP by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub converter: Option<Converter>,
 }
 
 impl<A> Default for Config<A> {
@@ -164,6 +169,7 @@ impl<A> Default for Config<A> {
             class: IndexMap::new(),
             rule: Vec::new(),
             gateway: None,
+            converter: None,
         }
     }
 }
@@ -231,7 +237,8 @@ impl<A: Access> Config<A> {
         self.check_accesses()?;
         self.check_mpquic()?;
         self.check_lan()?;
-        self.default.check(self.kill_switch, A::ROLE, engines)?;
+        self.default
+            .check(self.kill_switch, A::ROLE, self.carries())?;
         let names: Vec<_> = self.access.keys().map(String::as_str).collect();
         let lane = self.mpquic.as_ref().map(|m| m.lane).unwrap_or_default();
         let registers = self.registration.enabled;
@@ -240,10 +247,18 @@ impl<A: Access> Config<A> {
         if let Some(gateway) = &self.gateway {
             gateway.check(A::ROLE, engines)?;
         }
+        if let Some(converter) = &self.converter {
+            converter.check(A::ROLE, engines, !self.proxy.is_empty())?;
+        }
         match &self.scheduler {
             Some(scheduler) => scheduler.check(engines),
             None => Ok(()),
         }
+    }
+
+    /// Whether connections of programs and hosts go over the bond.
+    fn carries(&self) -> bool {
+        self.engines().contains(&Engine::Mpquic) || self.converter.is_some()
     }
 
     fn check_engines(&self) -> Result<(), Problem> {
@@ -347,7 +362,7 @@ impl<A: Access> Config<A> {
             let found = all.find(|(_, a)| a.interface().is_some_and(is_of));
             found.map(|(access, _)| access.as_str())
         };
-        lan.check(A::ROLE, &self.engines(), serves)
+        lan.check(A::ROLE, self.carries(), serves)
     }
 
     /// Returns the rules of `[[rule]]`.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Role;
 use crate::diagnostic::Problem;
-use crate::{Engine, Role};
 
 /// Way of what programs of the device send, as far as no rule says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,12 +22,12 @@ impl DefaultWay {
         *self == Self::default()
     }
 
-    /// Checks it, with `kill_switch` as it is set beside, for an end with these engines.
+    /// Checks it, with `kill_switch` as it is set beside, for an end that `carries` connections.
     pub(super) fn check(
         self,
         kill_switch: Option<bool>,
         role: Role,
-        engines: &[Engine],
+        carries: bool,
     ) -> Result<(), Problem> {
         let at = |what: &str| Err(Problem::at_key(&["default"], what));
         match self {
@@ -40,9 +40,9 @@ impl DefaultWay {
             Self::Bond if role == Role::Proxy => {
                 at("the device has programs whose traffic goes over the bond: set it there")
             }
-            Self::Bond if !engines.contains(&Engine::Mpquic) => {
-                at("it takes Multipath QUIC: expected \"mpquic\" among `engines`")
-            }
+            Self::Bond if !carries => at(
+                "it takes Multipath QUIC, or a converter: expected \"mpquic\" among `engines`, or [converter]",
+            ),
             Self::Bond => Ok(()),
         }
     }

@@ -10,6 +10,7 @@ mod caps;
 mod classes;
 mod cli;
 mod contact;
+mod converter;
 mod coupled;
 mod coupling;
 mod daemon;

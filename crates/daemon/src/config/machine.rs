@@ -95,6 +95,10 @@ pub(crate) fn judge(config: &Config, role: Role, machine: &Machine) -> Findings 
     if config.engines.contains(&Engine::Mptcp) {
         names(config, machine, &mut found);
     }
+    if let Some(Err(what)) = config.converter.as_ref().map(|c| c.cookie()) {
+        let at = Problem::at_key(&["converter", "cookie_file"], what);
+        found.errors.push(at);
+    }
     match role {
         Role::Device => device(config, machine, &mut found),
         Role::Proxy => proxy(config, machine, &mut found),

@@ -67,6 +67,9 @@ impl Daemon {
         if config.lan != before.lan {
             return Err(self.shared.fixed("[lan]"));
         }
+        if config.converter != before.converter {
+            return Err(self.shared.fixed("[converter]"));
+        }
         if config.programs != before.programs {
             return Err(self.shared.fixed("`default` and `kill_switch`"));
         }

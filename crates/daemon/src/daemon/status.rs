@@ -62,6 +62,8 @@ impl Daemon {
         notes.extend(self.shared.proxies.note());
         notes.extend(self.shared.registration.note());
         notes.extend(self.shared.usage.note());
+        notes.extend(self.shared.conversion.note());
+        notes.extend(lock(&self.converting).note.clone());
         let down_weights = match self.registers_somewhere() {
             true => Some(self.registers().weights()),
             false => None,

@@ -267,7 +267,7 @@ pub(crate) trait Engine: Send + Sync {
     }
 
     /// Returns the way on which it carries connections of programs and hosts, at a device.
-    fn carrier(&self) -> Option<Arc<dyn Carrier>> {
+    fn carrier(self: Arc<Self>) -> Option<Arc<dyn Carrier>> {
         None
     }
 

@@ -2,7 +2,9 @@
 //!
 //! A carrier is one file here, with a struct that implements [`Carrier`].
 
+mod fallback;
 mod mpquic;
+mod mptcp;
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +13,9 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::wire::Target;
+pub use fallback::Fallback;
 pub use mpquic::{OverSession, next_session};
+pub use mptcp::OverConverter;
 
 /// Connection to a destination: bytes both ways, each of which ends by itself.
 ///

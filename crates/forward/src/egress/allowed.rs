@@ -18,7 +18,7 @@ pub struct Allowed {
 
 impl Allowed {
     /// Leaves of the addresses of a destination those that are allowed.
-    pub(super) fn only(&self, mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Refusal> {
+    pub(crate) fn only(&self, mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Refusal> {
         addresses.retain(|to| self.includes(to.ip().to_canonical()));
         match addresses.is_empty() {
             true => Err(Refusal::Forbidden),

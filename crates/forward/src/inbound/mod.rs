@@ -26,7 +26,7 @@ pub use tproxy::{Open, Ports, Tproxy};
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves each connection of a listener by a task, for as long as it is polled.
-async fn serve_each<F>(listener: TcpListener, serve: impl Fn(TcpStream) -> F)
+pub(crate) async fn serve_each<F>(listener: TcpListener, serve: impl Fn(TcpStream) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {

@@ -48,7 +48,7 @@ pub(crate) fn begin_own(keys: &str, more: &str) -> Option<Ends> {
     begin_as(device_of, |proxy| proxy)
 }
 
-fn begin_as(
+pub(crate) fn begin_as(
     device_of: impl Fn(String) -> String,
     proxy_of: impl Fn(String) -> String,
 ) -> Option<Ends> {

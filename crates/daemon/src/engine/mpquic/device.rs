@@ -10,6 +10,7 @@ use braid_forward::inbound::{Port, Socks};
 use braid_mpquic::{ClientConfig, Device, Error, Keeper, Session, tls};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 
 use super::standby::{self, Answered};
 use super::{Mpquic, keys};
@@ -17,6 +18,10 @@ use crate::DaemonError;
 use crate::engine::Result;
 use crate::state::lock;
 
+/// Time without an answer after which there is no contact.
+const SILENT: Duration = Duration::from_millis(500);
+/// Between two looks at it.
+const LOOK: Duration = Duration::from_millis(100);
 /// Before what sessions are made with is made again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -63,9 +68,29 @@ pub(super) async fn start(state: &Arc<Mpquic>) -> Result<BoxFuture<'static, ()>>
     Ok(keep(Arc::clone(state), tls).boxed())
 }
 
-/// Returns the way over the session that there is when it is needed.
-pub(super) fn carrier(state: &Mpquic) -> Arc<dyn Carrier> {
-    Arc::new(OverSession::new(state.current.subscribe()))
+/// Returns the way over the session that there is when it is needed, and where there is none, over the
+/// proxy's converter.
+pub(super) fn carrier(state: &Arc<Mpquic>) -> Arc<dyn Carrier> {
+    let over_sessions = Arc::new(OverSession::new(state.current.subscribe()));
+    let conversion = &state.shared.conversion;
+    conversion.beside(|| contact(state), over_sessions)
+}
+
+/// Returns whether the proxy answers over a session, as it is from now on.
+fn contact(state: &Arc<Mpquic>) -> watch::Receiver<bool> {
+    let (tell, contact) = watch::channel(false);
+    let state = Arc::downgrade(state);
+    tokio::spawn(async move {
+        while let Some(state) = state.upgrade() {
+            let device = lock(&state.device).clone();
+            let lost = device.and_then(|d| d.lost_for());
+            let answers = state.current.borrow().is_some() && lost.is_none_or(|t| t < SILENT);
+            drop(state);
+            tell.send_if_modified(|before| std::mem::replace(before, answers) != answers);
+            tokio::time::sleep(LOOK).await;
+        }
+    });
+    contact
 }
 
 fn cannot_listen(at: SocketAddr, why: &str, e: &std::io::Error) -> DaemonError {

@@ -562,8 +562,8 @@ impl Engine for Mpquic {
         registered::paths(self)
     }
 
-    fn carrier(&self) -> Option<Arc<dyn Carrier>> {
-        Some(device::carrier(self))
+    fn carrier(self: Arc<Self>) -> Option<Arc<dyn Carrier>> {
+        Some(device::carrier(&self))
     }
 
     fn tunnel_sessions(&self) -> Option<watch::Receiver<Option<Session>>> {

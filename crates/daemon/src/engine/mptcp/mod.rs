@@ -25,6 +25,7 @@ use braid_api::config::KERNEL_WINDOWS;
 use braid_api::{AccessChange, Connection, Engine as Kind, Priorities, Role, SchedulerChange};
 use braid_core::Time;
 use braid_core::control::PerDirection;
+use braid_forward::Carrier;
 use braid_mptcp::diag::ClosedSockets;
 use braid_mptcp::events::AsyncEvents;
 use braid_mptcp::repair::window_limited::Slowness;
@@ -486,6 +487,10 @@ impl Engine for Mptcp {
             Ok(())
         }
         .boxed()
+    }
+
+    fn carrier(self: Arc<Self>) -> Option<Arc<dyn Carrier>> {
+        self.shared.conversion.carrier()
     }
 
     fn lost_contact(&self) -> BoxFuture<'_, Option<Lost>> {
