@@ -3,7 +3,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use braid_api::config as file;
@@ -78,7 +77,7 @@ pub(crate) struct Conversion {
     carrier: OnceLock<OverConverter>,
     /// Carrier over sessions that falls back to it.
     bonded: OnceLock<Arc<dyn Carrier>>,
-    falls_back: Arc<AtomicBool>,
+    falls_back: watch::Sender<bool>,
 }
 
 impl Conversion {
@@ -120,9 +119,9 @@ impl Conversion {
             return over_sessions;
         };
         let make = || -> Arc<dyn Carrier> {
-            let falls_back = Arc::clone(&self.falls_back);
+            let falls_back = self.falls_back.clone();
             let told = move |falls: bool| {
-                falls_back.store(falls, Ordering::Relaxed);
+                falls_back.send_replace(falls);
                 match falls {
                     true => tracing::warn!("{FALLS_BACK}"),
                     false => tracing::info!("connections begin over Multipath QUIC again"),
@@ -135,16 +134,20 @@ impl Conversion {
         Arc::clone(self.bonded.get_or_init(make))
     }
 
+    /// Returns whether connections fall back, as it is from now on.
+    pub(crate) fn falls_back(&self) -> watch::Receiver<bool> {
+        self.falls_back.subscribe()
+    }
+
     /// Returns what the user is to know of it, in a sentence.
     pub(crate) fn note(&self) -> Option<String> {
-        let falls = self.falls_back.load(Ordering::Relaxed);
-        falls.then(|| FALLS_BACK.to_owned())
+        self.falls_back.borrow().then(|| FALLS_BACK.to_owned())
     }
 }
 
 /// Note for as long as connections fall back.
 const FALLS_BACK: &str = "nothing comes from the proxy by Multipath QUIC (is UDP blocked?): connections \
-                          of TCP begin over Multipath TCP, all else is refused";
+                          of TCP begin over Multipath TCP, and all else but DNS gets no answer";
 
 /// Serves connections at the proxy's addresses, if the configuration says so. Returns what serves, and
 /// what the user is to know.

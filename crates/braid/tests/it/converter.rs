@@ -1,7 +1,7 @@
 //! Connections over Multipath TCP to the proxy's converter (RFC 8803): alone, and where UDP is blocked.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::bulk;
 use crate::support::daemon::Daemon;
-use crate::support::lan::{Ends, PORT, PROXY, begin_as, of_packets, origin};
+use crate::support::lan::{DNS, Ends, PORT, PROXY, begin_as, of_packets, origin};
 
 const COOKIE: &str = "0123456789abcdef0123";
 /// Port of Multipath QUIC at the proxy.
@@ -62,6 +62,59 @@ fn falls_back(device: &Daemon) -> bool {
     status.notes.iter().any(|n| n.contains("UDP blocked"))
 }
 
+/// Question for the address of a name.
+const QUESTION: &[u8] = b"\x07\x08\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01";
+
+/// Resolver at the server that is asked by TCP, and answers from where it was.
+fn resolver(server: &Ns) {
+    for at in SERVER {
+        let listener = server.run(|| TcpListener::bind((at, DNS)).unwrap());
+        server.spawn(move || {
+            while let Ok((mut tcp, from)) = listener.accept() {
+                let mut question = [0; 2 + QUESTION.len()];
+                if tcp.read_exact(&mut question).is_err() {
+                    continue;
+                }
+                assert_eq!(&question[2..], QUESTION);
+                let mut answer = QUESTION.to_vec();
+                answer[2] |= 0x80;
+                answer.extend(from.ip().to_string().as_bytes());
+                let length = u16::try_from(answer.len()).unwrap().to_be_bytes();
+                tcp.write_all(&[&length[..], &answer].concat()).unwrap();
+            }
+        });
+    }
+}
+
+/// Asks the resolver by UDP from where it is asked.
+fn resolves(host: &Ns, at: IpAddr) -> std::io::Result<IpAddr> {
+    host.run(|| {
+        let any: IpAddr = match at {
+            IpAddr::V4(_) => [0; 4].into(),
+            IpAddr::V6(_) => [0; 16].into(),
+        };
+        let udp = UdpSocket::bind((any, 0))?;
+        udp.set_read_timeout(Some(Duration::from_secs(2)))?;
+        udp.connect((at, DNS))?;
+        udp.send(QUESTION)?;
+        let mut answer = [0; 512];
+        let n = udp.recv(&mut answer)?;
+        let text = answer.get(QUESTION.len()..n).unwrap_or_default();
+        let text = String::from_utf8_lossy(text);
+        text.parse().map_err(|_| ErrorKind::InvalidData.into())
+    })
+}
+
+/// Asserts that names are resolved over the bond, for hosts and programs.
+fn names_are_resolved(e: &Ends) {
+    for host in [&e.lan.host, &e.w.device] {
+        for (at, from) in SERVER.iter().zip(PROXY) {
+            let seen = resolves(host, *at).unwrap();
+            assert_eq!(seen.to_string(), from, "{at}");
+        }
+    }
+}
+
 /// Connection to the server, which has told where it comes from.
 fn open(at: &Ns) -> TcpStream {
     let mut tcp = at.run(|| TcpStream::connect((SERVER[0], PORT)).unwrap());
@@ -89,6 +142,7 @@ fn connections_go_on_over_multipath_tcp_where_udp_is_blocked() {
     let Some(e) = begin_as(device_of, proxy_of) else {
         return;
     };
+    resolver(&e.lan.server);
     let mut device = e.start();
     carried(&e);
     eventually("packets go over the bond", || {
@@ -108,6 +162,7 @@ fn connections_go_on_over_multipath_tcp_where_udp_is_blocked() {
     });
     carried(&e);
     of_packets(&e.lan.host, SERVER[0]).unwrap_err();
+    names_are_resolved(&e);
 
     // One that is open is a connection of Multipath TCP, over both accesses, and outlives either.
     let mut tcp = open(&e.lan.host);
@@ -166,8 +221,10 @@ fn a_converter_alone_carries_connections() {
     let Some(e) = begin_as(device_of, proxy_of) else {
         return;
     };
+    resolver(&e.lan.server);
     let mut device = e.start();
     carried(&e);
+    names_are_resolved(&e);
     let mut tcp = open(&e.w.device);
     echoes(&mut tcp);
     // Who is refused, is reset: a port at which nobody listens, and the proxy's own addresses.

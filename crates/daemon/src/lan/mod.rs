@@ -2,6 +2,7 @@
 //! switch, which keeps them from leaving past it.
 
 mod direct;
+mod dns;
 mod listeners;
 mod programs;
 mod throttle;
@@ -243,6 +244,11 @@ impl Lan {
         if let Some(routes) = lock(&divert).own_routes() {
             let keep = programs::keep_routes(routes, Arc::clone(shared));
             following.push(tokio::spawn(keep));
+        }
+        if let Some(carrier) = shared.conversion.carrier() {
+            let falls_back = shared.conversion.falls_back();
+            let has_sessions = sessions.is_some();
+            following.extend(dns::serve(carrier, falls_back, has_sessions, &divert)?);
         }
         let packets = Packets::start(sessions, &classes).await;
         if let (Some(_), Packets::Tunnel(state, ..)) = (config.programs, &packets) {

@@ -131,6 +131,7 @@ impl Divert {
             ports,
             v6: true,
             dns: setting.dns,
+            resolvers: None,
             facts: Facts::default(),
             rules: steering::numbered(rules, &[]),
         };
@@ -204,6 +205,18 @@ impl Divert {
             return Ok(());
         }
         self.change(|d| d.facts = facts)
+    }
+
+    /// Hands questions to resolvers by UDP to the sockets at these ports ([`Dns`](crate::inbound::Dns)),
+    /// or treats them as all packets.
+    ///
+    /// # Errors
+    /// What the kernel refuses; then all is as it was.
+    pub fn resolve_by_tcp(&mut self, resolvers: Option<Ports>) -> Result<(), NftError> {
+        if self.diversion.resolvers == resolvers {
+            return Ok(());
+        }
+        self.change(|d| d.resolvers = resolvers)
     }
 
     /// Diverts IPv6, or refuses it, where the proxy reaches none.

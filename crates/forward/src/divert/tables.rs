@@ -81,6 +81,8 @@ pub(super) struct Diversion {
     pub(super) v6: bool,
     /// Whether what this machine asks of resolvers goes the same way.
     pub(super) dns: bool,
+    /// Sockets for questions to resolvers, while these are asked by TCP.
+    pub(super) resolvers: Option<Ports>,
     /// Facts on which rules depend.
     pub(super) facts: Facts,
     /// Rules in the order of precedence.
@@ -109,6 +111,10 @@ impl Diversion {
                 own.goto(&self.first(Side::Hosts))
             });
             rules.extend(diverted);
+        }
+        if self.resolvers.is_some() {
+            let asked = Rule::new().arriving_on("lo").to_port(Layer4::Udp, DNS);
+            rules.push(asked.marked(MARK).goto(&Side::Hosts.bond(DEFAULT_NUMBER)));
         }
         let mut chains = vec![Chain::at(Hook::Prerouting, "lan", rules)];
         let bonds = self.ports.iter();
@@ -181,6 +187,10 @@ impl Diversion {
         rules.extend(self.unreached());
         let tcp = Rule::new().protocol(Layer4::Tcp);
         rules.push(tcp.mark(MARK).counted().accept());
+        if self.resolvers.is_some() {
+            let asked = Rule::new().to_port(Layer4::Udp, DNS);
+            rules.push(asked.mark(MARK).counted().accept());
+        }
         rules.push(match own.carried {
             true => Rule::new().mark(tunnel::mark(class)).counted().accept(),
             false => Rule::new().counted().prohibit(),
@@ -198,6 +208,14 @@ impl Diversion {
             rules.push(diverted.mark(MARK).counted().accept());
         }
         rules.push(Rule::new().protocol(Layer4::Tcp).accept());
+        if let Some(ports) = self.resolvers {
+            for (v4, port) in [(true, Some(ports.v4)), (false, ports.v6)] {
+                let Some(port) = port else { continue };
+                let asked = Rule::new().to_port(Layer4::Udp, DNS);
+                let asked = asked.to_socket(v4, Layer4::Udp, port);
+                rules.push(asked.mark(MARK).counted().accept());
+            }
+        }
         let into = Rule::new().mark(tunnel::mark(class));
         rules.push(into.counted().accept());
         Chain::called(Side::Hosts.bond(class), rules)
@@ -213,9 +231,12 @@ impl Diversion {
         }
         let to_hosts = |to: &String| Rule::new().leaving_by(to).accept();
         rules.extend(self.lan.iter().map(to_hosts));
-        for protocol in [Layer4::Udp, Layer4::Tcp] {
+        for (protocol, mark) in [
+            (Layer4::Udp, self.resolvers.map_or(tunnel::MARK, |_| MARK)),
+            (Layer4::Tcp, tunnel::MARK),
+        ] {
             let asked = Rule::new().to_port(protocol, DNS);
-            rules.push(asked.mark(tunnel::MARK).counted());
+            rules.push(asked.mark(mark).counted());
         }
         Chain::at(Hook::Output, "resolving", rules)
     }

@@ -3,9 +3,11 @@
 //! An inbound is one file here. It finds out where a connection is to go, and hands it to a
 //! [`Carrier`].
 
+mod dns;
 mod port;
 mod socks;
 mod tproxy;
+mod transparent;
 
 use std::io;
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use crate::carrier::{Carrier, Connection};
 use crate::relay::relay;
 use crate::tcp::Tcp;
 use crate::wire::{Refusal, Target};
+pub use dns::Dns;
 pub use port::Port;
 pub use socks::Socks;
 pub use tproxy::{Open, Ports, Tproxy};

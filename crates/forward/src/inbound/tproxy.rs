@@ -5,9 +5,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use socket2::{Domain, Socket, Type};
+use socket2::Type;
 use tokio::net::{TcpListener, TcpStream};
 
+use super::transparent;
 use super::{carry, refused, serve_each};
 use crate::carrier::Carrier;
 use crate::wire::Target;
@@ -117,7 +118,7 @@ impl Tproxy {
 }
 
 /// Whether an error says that the machine has no IPv6.
-fn has_no_v6(e: &io::Error) -> bool {
+pub(super) fn has_no_v6(e: &io::Error) -> bool {
     matches!(
         e.raw_os_error(),
         Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL)
@@ -125,17 +126,8 @@ fn has_no_v6(e: &io::Error) -> bool {
 }
 
 fn listener(at: IpAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address((at, 0).into()), Type::STREAM, None)?;
     // It accepts connections to addresses that are not this machine's, and answers from these.
-    match at {
-        IpAddr::V4(_) => socket.set_ip_transparent_v4(true)?,
-        IpAddr::V6(_) => {
-            socket.set_only_v6(true)?;
-            socket.set_ip_transparent_v6(true)?;
-        }
-    }
-    socket.set_nonblocking(true)?;
-    socket.bind(&SocketAddr::new(at, 0).into())?;
+    let socket = transparent::open(SocketAddr::new(at, 0), Type::STREAM)?;
     socket.listen(BACKLOG)?;
     TcpListener::from_std(socket.into())
 }
