@@ -6,6 +6,7 @@
 
 pub mod cipher;
 mod link;
+pub mod pdcp;
 pub mod wire;
 
 pub use link::Link;
