@@ -7,6 +7,7 @@
 pub mod cipher;
 mod link;
 pub mod pdcp;
+pub mod reorder;
 pub mod wire;
 
 pub use link::Link;
