@@ -8,6 +8,7 @@ pub mod cipher;
 mod link;
 pub mod pdcp;
 pub mod reorder;
+pub mod steer;
 pub mod wire;
 
 pub use link::Link;
