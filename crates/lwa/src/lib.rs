@@ -1,9 +1,11 @@
 //! LTE-WLAN aggregation under PDCP, without sockets, clock or threads.
 //!
-//! A bearer is split above two links: PDCP numbers its packets, steering chooses the link of
-//! each, and the other end puts them in order again. docs/internals/lwa.md says which clauses are
-//! followed, and what is left out.
+//! A bearer is split above two links: PDCP numbers its packets ([`pdcp`]), steering chooses the
+//! link of each ([`steer`]), and the other end puts them in order again, waiting for gaps as long
+//! as [`reorder`] says. [`bearer`] joins them. [`wire`] has the formats, [`cipher`] 128-EEA2. docs/internals/lwa.md says
+//! which clauses are followed, and what is left out.
 
+pub mod bearer;
 pub mod cipher;
 mod link;
 pub mod pdcp;
