@@ -5,8 +5,8 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::cipher::Eea2;
-use crate::reorder::{self, UnknownReordering};
-use crate::steer::{self, UnknownSteering};
+use crate::reorder::UnknownReordering;
+use crate::steer::UnknownSteering;
 use crate::wire::SnSize;
 use crate::wire::gtp::USER_DATA_BYTES;
 use crate::wire::lwaap::{DrbId, HEADER_BYTES};
@@ -32,9 +32,9 @@ pub struct BearerConfig {
     pub drb: DrbId,
     /// Length of sequence numbers; both ends must agree.
     pub size: SnSize,
-    /// Steering of what this end sends, as [`steer::parse`] reads it.
+    /// Steering of what this end sends, as [`crate::steer::parse`] reads it.
     pub steering: String,
-    /// Reordering time of what this end receives, as [`reorder::parse`] reads it.
+    /// Reordering time of what this end receives, as [`crate::reorder::parse`] reads it.
     pub reordering: String,
     /// discardTimer of what this end sends.
     pub discard_after: Option<Duration>,
@@ -125,16 +125,4 @@ pub enum ConfigError {
     /// Reordering time that does not exist.
     #[error(transparent)]
     Reordering(#[from] UnknownReordering),
-}
-
-impl BearerConfig {
-    /// Steering and reordering time, made from their names.
-    pub(super) fn policies(
-        &self,
-    ) -> Result<(Box<dyn steer::Steering>, Box<dyn reorder::ReorderingTime>), ConfigError> {
-        Ok((
-            steer::parse(&self.steering)?,
-            reorder::parse(&self.reordering)?,
-        ))
-    }
 }

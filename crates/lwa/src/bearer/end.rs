@@ -16,15 +16,9 @@ use crate::pdcp::{KeyError, PushError, ReceiverStats, TransmitterStats};
 use crate::steer::LinkView;
 use crate::wire::control::Control;
 use crate::wire::data::Pdu;
-use crate::wire::gtp::{GtpFrame, MAX_RANGES, Message};
+use crate::wire::gtp::{GtpFrame, Message};
 use crate::wire::lwaap::{self, DrbId};
 use crate::wire::xw::XwFrame;
-
-/// Control frames that may wait for a link; beyond, the oldest goes. A flood of probes costs no
-/// memory so.
-const CONTROL_FRAMES: usize = 256;
-/// LTE counts as dead for answers when it brought nothing for so long while Wi-Fi did.
-const DEAF: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Counters of one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,19 +63,19 @@ pub enum EndError {
 pub struct End {
     pub(super) config: EndConfig,
     /// Count of re-establishments: tunnels of an earlier one are foreign.
-    epoch: u32,
+    pub(super) epoch: u32,
     pub(super) bearers: Vec<Bearer>,
     /// Bearer whose turn it is.
     pub(super) turn: usize,
     pub(super) outgoing: [Outgoing; 2],
-    arrivals: [Arrivals; 2],
+    pub(super) arrivals: [Arrivals; 2],
     probes: Probes,
-    up: [bool; 2],
+    pub(super) up: [bool; 2],
     phy_rate: [Option<Rate>; 2],
-    last_heard: [Time; 2],
+    pub(super) last_heard: [Time; 2],
     pub(super) control: VecDeque<(Link, Vec<u8>)>,
-    delivery_at: Time,
-    status_at: Time,
+    pub(super) delivery_at: Time,
+    pub(super) status_at: Time,
     pub(super) stats: EndStats,
 }
 
@@ -193,6 +187,11 @@ impl End {
     /// packets of the bearer are kept undelivered, so stage it shortly before the peer changes.
     pub fn stage_key(&mut self, drb: DrbId, key: Option<Eea2>) -> Result<(), EndError> {
         Ok(self.bearer(drb)?.rx.stage_key(key)?)
+    }
+
+    /// Whether a staged key still waits for its end marker.
+    pub fn awaits_marker(&self, drb: DrbId) -> bool {
+        (self.bearers.iter()).any(|b| b.drb == drb && b.rx.awaits_marker())
     }
 
     /// Ciphers by `key` from the next new packet on. The end marker leaves on both links before
@@ -314,17 +313,6 @@ impl End {
             .wrapping_add(link.index() as u32)
     }
 
-    /// Link that answers and reports leave over: LTE while it works.
-    fn answer_link(&self, now: Time) -> Link {
-        let [lte, wlan] = self.last_heard.map(|t| now.since(t));
-        let deaf = lte >= DEAF && wlan < DEAF;
-        if self.up[1] && (!self.up[0] || deaf || self.outgoing[0].is_silent()) {
-            Link::Wlan
-        } else {
-            Link::Lte
-        }
-    }
-
     pub(super) fn views(&self, room: [bool; 2]) -> [LinkView; 2] {
         let healthy = [0, 1].map(|i| self.up[i] && !self.outgoing[i].is_silent());
         Link::ALL.map(|link| {
@@ -347,41 +335,6 @@ impl End {
 
     pub(super) fn is_up(&self, link: Link) -> bool {
         self.up[link.index()]
-    }
-
-    fn queue_control(&mut self, link: Link, frame: Vec<u8>) {
-        if self.control.len() >= CONTROL_FRAMES {
-            self.control.pop_front();
-        }
-        self.control.push_back((link, frame));
-    }
-
-    /// Queues a control PDU of a bearer, on `link` or on the one that reports use.
-    fn send_control(&mut self, now: Time, index: usize, pdu: &Control, link: Option<Link>) {
-        let link = link.unwrap_or_else(|| self.answer_link(now));
-        let bearer = &self.bearers[index];
-        let mut payload = Vec::new();
-        lwaap::encode(bearer.drb, &mut payload);
-        pdu.encode(bearer.size, &mut payload);
-        let frame = match self.config.framing[link.index()] {
-            Framing::Ethernet => payload,
-            Framing::Gtp => self.tunnelled(link, None, &payload),
-        };
-        self.queue_control(link, frame);
-    }
-
-    /// G-PDU of the tunnel of `tunnel`.
-    pub(super) fn tunnelled(&self, tunnel: Link, xw: Option<XwFrame>, payload: &[u8]) -> Vec<u8> {
-        let mut frame = Vec::with_capacity(payload.len() + 24);
-        GtpFrame {
-            message: Message::Gpdu,
-            teid: self.teid(tunnel),
-            sequence: None,
-            xw,
-            payload,
-        }
-        .encode(&mut frame);
-        frame
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is due next.
@@ -423,41 +376,5 @@ impl End {
             }
         }
         self.report(now);
-    }
-
-    fn report(&mut self, now: Time) {
-        if now >= self.delivery_at {
-            for tunnel in Link::ALL {
-                let arrivals = &mut self.arrivals[tunnel.index()];
-                if !arrivals.has_news() {
-                    continue;
-                }
-                self.delivery_at = now + self.config.delivery_interval;
-                let mut status = arrivals.status(now, self.config.desired_buffer_bytes);
-                status.lost.truncate(MAX_RANGES);
-                let frame = self.tunnelled(tunnel, Some(XwFrame::Status(status)), &[]);
-                let link = self.answer_link(now);
-                if self.config.framing[link.index()] == Framing::Gtp {
-                    self.queue_control(link, frame);
-                }
-            }
-        }
-        for index in 0..self.bearers.len() {
-            let bearer = &mut self.bearers[index];
-            let due = bearer.polled || (bearer.news && now >= self.status_at);
-            if !due {
-                continue;
-            }
-            (bearer.polled, bearer.news) = (false, false);
-            let report = bearer.rx.status_report();
-            let lwa = bearer.rx.lwa_status_report();
-            self.send_control(now, index, &report, None);
-            if let (Some(lwa), Framing::Ethernet) = (lwa, self.config.framing[1]) {
-                self.send_control(now, index, &lwa, None);
-            }
-        }
-        if now >= self.status_at {
-            self.status_at = now + self.config.status_interval;
-        }
     }
 }

@@ -12,6 +12,7 @@ mod offer;
 mod one;
 mod outgoing;
 mod probes;
+mod report;
 #[cfg(test)]
 mod tests;
 

@@ -7,8 +7,8 @@ use braid_core::Time;
 use super::config::{BearerConfig, ConfigError};
 use crate::link::Link;
 use crate::pdcp::{Received, Receiver, ReceiverConfig, Transmitter, TransmitterConfig};
-use crate::reorder::ReorderingTime;
-use crate::steer::Steering;
+use crate::reorder::{self, ReorderingTime};
+use crate::steer::{self, Steering};
 use crate::wire::SnSize;
 use crate::wire::control::Control;
 use crate::wire::data::DataHeader;
@@ -48,7 +48,8 @@ pub(super) struct Bearer {
 
 impl Bearer {
     pub(super) fn new(config: BearerConfig) -> Result<Self, ConfigError> {
-        let (steering, reordering) = config.policies()?;
+        let steering = steer::parse(&config.steering)?;
+        let reordering = reorder::parse(&config.reordering)?;
         Ok(Bearer {
             drb: config.drb,
             size: config.size,

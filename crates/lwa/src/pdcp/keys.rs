@@ -1,4 +1,4 @@
-//! Which key ciphers which COUNT.
+//! Keys by the COUNTs that they cipher.
 
 use thiserror::Error;
 

@@ -7,10 +7,12 @@
 mod keys;
 mod missing;
 mod receive;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod transmit;
 
 pub use keys::KeyError;
 pub use receive::{Late, Received, Receiver, ReceiverConfig, ReceiverStats};
-pub use transmit::{Prepared, PushError, Transmitter, TransmitterConfig, TransmitterStats};
+pub use settings::{PushError, TransmitterConfig, TransmitterStats};
+pub use transmit::{Prepared, Transmitter};

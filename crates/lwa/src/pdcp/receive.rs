@@ -218,6 +218,11 @@ impl Receiver {
         Ok(())
     }
 
+    /// Whether a staged key waits for its end marker.
+    pub fn awaits_marker(&self) -> bool {
+        self.staged.is_some()
+    }
+
     /// Deciphers by `key` from now on (re-establishment, TS 38.323 5.1.2). What is stored stays,
     /// deciphered by the key it came under; where a staged key made that uncertain, it goes, and
     /// the sender sends it again.

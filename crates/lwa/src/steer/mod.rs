@@ -54,7 +54,7 @@ pub struct Demand {
     pub waiting_bytes: u64,
 }
 
-/// Which link carries the next packet.
+/// Choice of the link that carries the next packet.
 pub trait Steering: fmt::Debug + Send {
     /// Link for the packet, or none to let it wait. Choosing changes nothing.
     fn choose(&self, now: Time, links: &[LinkView; 2], demand: Demand) -> Option<Link>;
