@@ -10,6 +10,8 @@ pub mod cipher;
 mod link;
 pub mod pdcp;
 pub mod reorder;
+#[cfg(test)]
+mod sim;
 pub mod steer;
 pub mod wire;
 
