@@ -21,7 +21,8 @@ pub enum Framing {
     /// GTP-U with Xw-U frames, to be sent over UDP: passes routers, and knows the link's queue.
     Gtp,
     /// LWAAP alone, to be sent as an Ethernet frame of type 0x9E65. Probes do not exist there;
-    /// LWA status reports tell what arrived.
+    /// LWA status reports tell what arrived. Nothing in a frame tells frames before a
+    /// re-establishment from those behind it: where that changes keys, empty the link first.
     Ethernet,
 }
 

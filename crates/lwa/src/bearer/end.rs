@@ -326,6 +326,7 @@ impl End {
                 slrtt: self.probes.slrtt(link),
                 delivery_rate: outgoing.flow.rate(),
                 min_delay: outgoing.flow.min_delay(),
+                report_interval: outgoing.flow.report_interval(),
                 draining: outgoing.flow.draining(),
                 in_flight_bytes: outgoing.bytes(),
                 desired_bytes: outgoing.desired_bytes(),
@@ -339,6 +340,9 @@ impl End {
 
     /// When [`handle_timeout`](Self::handle_timeout) is due next.
     pub fn timeout(&self) -> Time {
+        if self.bearers.iter().any(|b| b.polled) {
+            return Time::ZERO;
+        }
         let mut next = self.probes.timeout();
         if self.arrivals.iter().any(Arrivals::has_news) {
             next = next.min(self.delivery_at);
@@ -354,7 +358,8 @@ impl End {
     /// Runs what is due: timers of PDCP, probes, reports.
     pub fn handle_timeout(&mut self, now: Time) {
         for link in Link::ALL {
-            if self.outgoing[link.index()].handle_timeout(now) {
+            let probed = self.config.framing[link.index()] == Framing::Gtp;
+            if self.outgoing[link.index()].handle_timeout(now, probed) {
                 self.stats.silences[link.index()] += 1;
                 self.recover(link);
             }

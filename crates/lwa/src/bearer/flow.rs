@@ -13,6 +13,7 @@ const BUCKET: Duration = Duration::from_millis(100);
 const BUCKETS: usize = 4;
 /// The shortest delay is measured anew after so long, with less in flight for a moment.
 const MIN_VALID: Duration = Duration::from_secs(10);
+const LONGEST_INTERVAL: Duration = Duration::from_millis(50);
 const DRAIN: Duration = Duration::from_millis(200);
 
 /// State of the link when a packet was sent.
@@ -38,6 +39,8 @@ pub(super) struct Flow {
     /// End of a measurement of the shortest delay, and the shortest so far in it.
     drain: Option<(Time, Option<Duration>)>,
     smoothed: Option<Duration>,
+    /// Smoothed time between reports.
+    interval: Duration,
 }
 
 impl Flow {
@@ -63,6 +66,8 @@ impl Flow {
 
     /// The newest of what was delivered is `sample`.
     pub(super) fn measure(&mut self, now: Time, sample: &Sample) {
+        let since_last = now.since(self.delivered_at).min(LONGEST_INTERVAL);
+        self.interval = (self.interval * 7 + since_last) / 8;
         self.delivered_at = now;
         self.sent_base = sample.at;
         let delay = now.since(sample.at);
@@ -118,6 +123,11 @@ impl Flow {
     /// Shortest time from sending to the report of delivery.
     pub(super) fn min_delay(&self) -> Option<Duration> {
         self.min_delay.map(|m| m.0)
+    }
+
+    /// Smoothed time between reports while packets were in flight.
+    pub(super) fn report_interval(&self) -> Duration {
+        self.interval
     }
 
     /// Whether its shortest delay is being measured, with less in flight.

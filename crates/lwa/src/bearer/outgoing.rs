@@ -153,12 +153,16 @@ impl Outgoing {
         })
     }
 
-    /// Forgets old packets. True where the link has just fallen silent.
-    pub(super) fn handle_timeout(&mut self, now: Time) -> bool {
+    /// Forgets old packets. True where the link has just fallen silent. A silent link that is not
+    /// probed is tried again once all on it is forgotten: nothing else would show that it works.
+    pub(super) fn handle_timeout(&mut self, now: Time, probed: bool) -> bool {
         let fell = !self.silent && self.silent_at().is_some_and(|t| t <= now);
         self.silent |= fell;
         while (self.items.front()).is_some_and(|i| i.sample.at + FORGOTTEN <= now) {
             self.pop();
+        }
+        if self.silent && !probed && self.items.is_empty() {
+            self.alive(now);
         }
         fell
     }

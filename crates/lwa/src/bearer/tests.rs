@@ -190,6 +190,40 @@ fn frames_of_tunnels_before_a_re_establishment_are_foreign() {
     assert_eq!(peer.pop(), Some((drb(1), vec![1])));
 }
 
+#[test]
+fn over_ethernet_an_lwa_status_report_tells_what_came() {
+    let mut config = EndConfig::node(vec![BearerConfig::new(drb(1), "wifi", "paper")]);
+    config.framing[1] = Framing::Ethernet;
+    let (mut end, mut peer) = (End::new(config.clone()).unwrap(), End::new(config).unwrap());
+    for n in 0..4 {
+        end.push(ms(0), drb(1), vec![n]).unwrap();
+    }
+    while let Some(offer) = end.offer([true; 2], ms(0)) {
+        // LWAAP, PDCP with 18 bits, and the packet: nothing else.
+        assert_eq!((offer.link, offer.frame.len()), (Link::Wlan, 5));
+        peer.receive(ms(10), Link::Wlan, &offer.frame);
+        offer.accept(ms(0));
+    }
+    assert_eq!(end.outgoing[1].bytes(), 20);
+    peer.handle_timeout(ms(10));
+    while let Some(offer) = peer.offer([true; 2], ms(10)) {
+        assert_eq!(offer.link, Link::Lte);
+        end.receive(ms(20), Link::Lte, &offer.frame);
+        offer.accept(ms(10));
+    }
+    assert_eq!(end.outgoing[1].bytes(), 0);
+    // Silent, with no probe to show when it works again: tried again after a while.
+    end.push(ms(30), drb(1), vec![9]).unwrap();
+    while let Some(offer) = end.offer([true; 2], ms(30)) {
+        offer.accept(ms(30));
+    }
+    assert_eq!(end.outgoing[1].bytes(), 5);
+    end.handle_timeout(ms(1000));
+    assert!(!end.views([true; 2])[1].usable);
+    end.handle_timeout(ms(2100));
+    assert!(end.views([true; 2])[1].usable);
+}
+
 proptest! {
     /// Frames of all kinds with arbitrary content: no panic, and nothing is delivered that was
     /// not in a data PDU; the end stays able to send.

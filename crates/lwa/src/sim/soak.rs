@@ -12,7 +12,7 @@ use rand::RngExt;
 
 use super::pipe::{Pipe, PipeConfig};
 use super::{NODE, Pair, Seen, UE, ms};
-use crate::bearer::{BearerConfig, BearerKeys, EndConfig};
+use crate::bearer::{BearerConfig, BearerKeys, EndConfig, Framing};
 use crate::cipher::{Direction, Eea2};
 use crate::link::Link;
 use crate::wire::SnSize;
@@ -52,6 +52,8 @@ struct Soak {
     seed: u64,
     size: SnSize,
     ciphered: bool,
+    /// Wi-Fi carries LWAAP alone.
+    ethernet: bool,
     lossless: bool,
     t_reordering: Duration,
     generation: u8,
@@ -150,6 +152,9 @@ impl Soak {
         });
         let mut config = EndConfig::node(bearers.collect());
         config.resend_lost = rng.random();
+        if self.ethernet {
+            config.framing[1] = Framing::Ethernet;
+        }
         config
     }
 
@@ -194,9 +199,10 @@ impl Soak {
                     pair.ends[end].set_link(pair.now, Link::Wlan, what == RESTORE_WLAN);
                 }
             }
-            Seen::Arrival { end, frame } => {
+            Seen::Arrival { end, link, frame } => {
                 if !self.ciphered {
-                    self.arrived(pair.now, 1 - end, &frame);
+                    let bare = self.ethernet && link == 1;
+                    self.arrived(pair.now, 1 - end, bare, &frame);
                 }
             }
             Seen::Delivered {
@@ -220,8 +226,12 @@ impl Soak {
     }
 
     /// Notes the packet in a frame that `sender` sent.
-    fn arrived(&mut self, now: Time, sender: usize, frame: &[u8]) {
-        let payload = GtpFrame::decode(frame).unwrap().payload;
+    fn arrived(&mut self, now: Time, sender: usize, bare: bool, frame: &[u8]) {
+        let payload = if bare {
+            frame
+        } else {
+            GtpFrame::decode(frame).unwrap().payload
+        };
         let Ok((drb, pdu)) = lwaap::decode(payload) else {
             return;
         };
@@ -294,6 +304,7 @@ fn soak(seed: u64, totals: &mut Totals) {
             rng.random_range(0..3)
         }],
         ciphered,
+        ethernet: seed % 5 == 4,
         lossless,
         // Without loss nothing may be given up: longer than any link delays.
         t_reordering: Duration::from_millis(if lossless {
@@ -328,7 +339,9 @@ fn soak(seed: u64, totals: &mut Totals) {
             }
         }
     }
-    let change = if soak.ciphered && rng.random() {
+    // Frames without tunnels do not tell which key they are under after a re-establishment.
+    let change_keys = soak.ciphered && (rng.random() || soak.ethernet);
+    let change = if change_keys {
         CHANGE_KEYS
     } else {
         REESTABLISH

@@ -3,8 +3,8 @@
 //! A link delivers a packet after its shortest delay, or after all that is in flight on it, at
 //! the rate at which it delivered while busy, whichever is longer. The slower link is used when
 //! a packet gets there before the faster link has worked off all that waits. No link gets more
-//! in flight than twice what its delay needs: the rest waits here, where it can still go
-//! elsewhere, and not in the queue of the radio.
+//! in flight than twice what its delay and the time between reports need: the rest waits here,
+//! where it can still go elsewhere, and not in the queue of the radio.
 
 use braid_core::Time;
 
@@ -41,7 +41,10 @@ fn seconds(view: &LinkView, bytes: u64) -> Option<f64> {
 fn limit_bytes(view: &LinkView) -> u64 {
     let gain = if view.draining { DRAIN_GAIN } else { GAIN };
     match (view.delivery_rate, view.min_delay) {
-        (Some(rate), Some(delay)) => rate.scaled(gain).bytes_in(delay).max(FLOOR_BYTES),
+        // Between two reports nothing is known to be delivered: that much is in flight as well.
+        (Some(rate), Some(delay)) => (rate.scaled(gain))
+            .bytes_in(delay + view.report_interval)
+            .max(FLOOR_BYTES),
         _ => START_BYTES,
     }
 }

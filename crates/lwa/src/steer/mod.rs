@@ -37,6 +37,8 @@ pub struct LinkView {
     pub delivery_rate: Option<Rate>,
     /// Shortest time from sending to the report of delivery.
     pub min_delay: Option<Duration>,
+    /// Time between reports of delivery.
+    pub report_interval: Duration,
     /// Whether the shortest delay is being measured anew, with less in flight.
     pub draining: bool,
     /// Bytes sent and not reported as delivered or lost.

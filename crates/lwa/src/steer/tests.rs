@@ -189,6 +189,7 @@ proptest! {
             slrtt: delays[i].map(Duration::from_millis),
             delivery_rate: rates[i].map(Rate::from_bps),
             min_delay: delays[i].map(Duration::from_millis),
+            report_interval: Duration::from_millis(waiting % 50),
             draining: flags[i] ^ flags[2 + i],
             in_flight_bytes: in_flight[i],
             desired_bytes: desired[i],
