@@ -4,6 +4,7 @@
 //! the same code runs in tests, in the emulator and in production.
 
 pub mod access;
+pub mod atsss;
 pub mod cc;
 pub mod class;
 pub mod control;
