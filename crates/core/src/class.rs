@@ -4,12 +4,15 @@
 //! Rules say which traffic is in which class ([`crate::rules`]). All classes share the paths of a
 //! session, their congestion control and the accesses' roles.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sched::{Thresholds, WrrMode};
+use crate::sched::{Redundant, Scheduler, Thresholds, WrrMode, by_name};
 use crate::weight;
 
 /// Classes at most, the default among them.
@@ -21,20 +24,24 @@ pub const DEFAULT_NUMBER: u8 = 0;
 const LOAD_BALANCING: &str = "load-balancing";
 /// Every mode.
 pub const MODES: [&str; 10] = [
-    "active-standby",
+    ACTIVE_STANDBY,
     "smallest-delay",
     LOAD_BALANCING,
     "priority-based",
-    "redundant",
+    REDUNDANT,
     "minrtt",
     "rr",
     "wrr",
     "blest",
     "ecf",
 ];
+/// Mode that may have a primary access.
+const REDUNDANT: &str = "redundant";
+/// Mode that may be without a standby.
+const ACTIVE_STANDBY: &str = "active-standby";
 /// Modes that go by weights, and by an order.
 const WEIGHTED: [&str; 2] = [LOAD_BALANCING, "wrr"];
-const ORDERED: [&str; 2] = ["active-standby", "priority-based"];
+const ORDERED: [&str; 2] = [ACTIVE_STANDBY, "priority-based"];
 /// Greatest round-trip time of a threshold, milliseconds: TS 24.193 has two bytes.
 const MAX_RTT_MS: u32 = 65_535;
 
@@ -54,8 +61,16 @@ pub struct ClassSteering {
     /// accesses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
+    /// Whether other accesses carry while the active one does not work; absent: yes. Without a standby,
+    /// `order` names the active access alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standby: Option<bool>,
+    /// Access of `redundant` on which every packet leaves; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primary: Option<String>,
     /// Greatest smoothed round-trip time of a path, milliseconds, 1 to 65535: one above carries
-    /// nothing of the class while another is within.
+    /// nothing of the class while another is within. With `redundant`, it says when copies are made
+    /// ([`Redundant`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rtt_ms: Option<u32>,
     /// Greatest share of packets lost on a path, percent, above 0 and up to 100; as `max_rtt_ms`.
@@ -84,6 +99,27 @@ impl ClassSteering {
         }
     }
 
+    /// Makes the packet scheduler; `None` where nobody knows the mode.
+    pub fn make(&self) -> Option<Box<dyn Scheduler>> {
+        match &*self.mode {
+            REDUNDANT => Some(Box::new(Redundant {
+                primary: self.primary.is_some(),
+                thresholds: !self.thresholds().is_empty(),
+            })),
+            _ => by_name(self.scheduler(), self.round_robin()),
+        }
+    }
+
+    /// Whether paths above the thresholds carry nothing. `redundant` goes by them otherwise.
+    pub fn leaves_out(&self) -> bool {
+        self.mode != REDUNDANT
+    }
+
+    /// Whether the first access of the order carries and no other, whatever happens.
+    pub fn is_confined(&self) -> bool {
+        self.standby == Some(false)
+    }
+
     /// Returns the treatment of full windows by round robin.
     pub fn round_robin(&self) -> WrrMode {
         self.wrr_mode.unwrap_or(WrrMode::WorkConserving)
@@ -103,16 +139,20 @@ impl ClassSteering {
         (!self.weights.is_empty()).then(|| named.unwrap_or(0.0))
     }
 
-    /// Returns the place of an access in the order of this class; `None` where it is that of the
-    /// access.
+    /// Returns the place of an access in the order of this class, where a primary access is the first;
+    /// `None` where it is that of the access.
     pub fn place(&self, access: &str) -> Option<u32> {
+        if let Some(primary) = &self.primary {
+            return Some((primary != access).into());
+        }
         let named = self.order.iter().position(|name| name == access);
         let place = u32::try_from(named.unwrap_or(self.order.len())).unwrap_or(u32::MAX);
         (!self.order.is_empty()).then_some(place)
     }
 
     /// Returns it with other names of accesses. Those without one are left out; where nobody would
-    /// carry then, the shares are those of the accesses.
+    /// carry then, the shares are those of the accesses. What is confined to an access without one, or
+    /// has it as primary, keeps its name: no other access is to take its place.
     #[must_use]
     pub fn renamed(&self, name: impl Fn(&str) -> Option<String>) -> Self {
         let weights = self.weights.iter();
@@ -120,8 +160,12 @@ impl ClassSteering {
         let mut new = Self {
             weights: weights.collect(),
             order: self.order.iter().filter_map(|n| name(n)).collect(),
+            primary: self.primary.as_ref().map(|n| name(n).unwrap_or(n.clone())),
             ..self.clone()
         };
+        if new.order.is_empty() && self.is_confined() {
+            new.order.clone_from(&self.order);
+        }
         if !new.weights.values().any(|w| *w > 0.0) {
             new.weights.clear();
         }
@@ -131,7 +175,9 @@ impl ClassSteering {
     /// Lists the accesses that it names.
     pub fn accesses(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let weights = self.weights.keys().map(|name| ("weights", &**name));
-        weights.chain(self.order.iter().map(|name| ("order", &**name)))
+        let order = self.order.iter().map(|name| ("order", &**name));
+        let primary = self.primary.iter().map(|name| ("primary", &**name));
+        weights.chain(order).chain(primary)
     }
 
     /// Checks what can be told without the accesses.
@@ -159,6 +205,18 @@ impl ClassSteering {
         if !self.order.is_empty() && !has(&ORDERED) {
             let what = format!("{mode} has no order: {} have", ORDERED.join(" and "));
             return fault("order", what);
+        }
+        if self.standby.is_some() && mode != ACTIVE_STANDBY {
+            let what = format!("{mode} has no standby: {ACTIVE_STANDBY} has");
+            return fault("standby", what);
+        }
+        if self.is_confined() && self.order.len() != 1 {
+            let what = "without a standby one access carries: expected its name alone in `order`";
+            return fault("standby", what.into());
+        }
+        if self.primary.is_some() && mode != REDUNDANT {
+            let what = format!("{mode} has no primary access: {REDUNDANT} has");
+            return fault("primary", what);
         }
         let mut weights = self.weights.iter();
         if let Err(what) = weights.try_for_each(|(name, w)| weight::check(name, *w)) {
@@ -209,115 +267,4 @@ pub fn numbered<'a>(
         all.insert(name.to_owned(), number);
     }
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sched::SCHEDULERS;
-
-    fn read(text: &str) -> ClassSteering {
-        serde_json::from_str(text).unwrap()
-    }
-
-    #[test]
-    fn what_is_wrong_with_a_steering_is_said_with_its_key() {
-        for (text, key, words) in [
-            (r#"{"mode": "fifo"}"#, "mode", "load-balancing"),
-            (
-                r#"{"mode": "minrtt", "weights": {"nr": 1}}"#,
-                "weights",
-                "minrtt has no weights: load-balancing and wrr have",
-            ),
-            (
-                r#"{"mode": "wrr", "weights": {"nr": 0}}"#,
-                "weights",
-                "above 0",
-            ),
-            (
-                r#"{"mode": "wrr", "weights": {"nr": -1}}"#,
-                "weights",
-                "0 to",
-            ),
-            (
-                r#"{"mode": "wrr", "order": ["nr"]}"#,
-                "order",
-                "wrr has no order",
-            ),
-            (
-                r#"{"mode": "active-standby", "order": ["nr", "nr"]}"#,
-                "order",
-                "\"nr\" is there twice",
-            ),
-            (
-                r#"{"mode": "ecf", "wrr_mode": "strict"}"#,
-                "wrr_mode",
-                "no round robin",
-            ),
-            (
-                r#"{"mode": "ecf", "max_rtt_ms": 0}"#,
-                "max_rtt_ms",
-                "1 to 65535",
-            ),
-            (
-                r#"{"mode": "ecf", "max_loss_percent": 101}"#,
-                "max_loss_percent",
-                "up to 100",
-            ),
-        ] {
-            let fault = read(text).check().unwrap_err();
-            assert!(fault.key == key && fault.what.contains(words), "{fault:?}");
-        }
-        // Those of TS 23.501 first, and every scheduler.
-        assert_eq!(MODES.len(), SCHEDULERS.len() + 1);
-        for (name, _) in SCHEDULERS {
-            let mode = format!(r#"{{"mode": "{name}", "max_rtt_ms": 80, "reinject": true}}"#);
-            assert_eq!(read(&mode).check(), Ok(()));
-            assert_eq!(read(&mode).scheduler(), *name);
-        }
-    }
-
-    #[test]
-    fn accesses_have_the_weights_and_places_of_the_class() {
-        let balanced = read(r#"{"mode": "load-balancing", "weights": {"nr": 80, "wifi": 20}}"#);
-        assert_eq!(balanced.check(), Ok(()));
-        assert_eq!(balanced.scheduler(), "wrr");
-        let weights = ["nr", "wifi", "lifi"].map(|n| balanced.weight(n));
-        assert_eq!(weights, [Some(80.0), Some(20.0), Some(0.0)]);
-        assert_eq!(balanced.place("nr"), None);
-        let ordered = read(r#"{"mode": "priority-based", "order": ["wifi", "nr"]}"#);
-        let places = ["nr", "wifi", "lifi"].map(|n| ordered.place(n));
-        assert_eq!(places, [Some(1), Some(0), Some(2)]);
-        assert_eq!(ordered.weight("nr"), None);
-    }
-
-    #[test]
-    fn what_has_no_name_elsewhere_is_left_out() {
-        let balanced = read(r#"{"mode": "wrr", "weights": {"nr": 1, "wifi": 0}}"#);
-        let here = |only: &'static str| move |n: &str| (n == only).then(|| format!("car/{n}"));
-        let weights = |only| balanced.renamed(here(only)).weights;
-        assert_eq!(weights("nr"), [("car/nr".to_owned(), 1.0)].into());
-        assert!(weights("wifi").is_empty(), "nobody would carry");
-        let ordered = read(r#"{"mode": "active-standby", "order": ["wifi", "nr"]}"#);
-        assert_eq!(ordered.renamed(here("nr")).order, ["car/nr"]);
-    }
-
-    #[test]
-    fn a_class_keeps_its_number() {
-        let numbers = |names: &str, before: &BTreeMap<String, u8>| {
-            numbered(names.split(' ').filter(|n| !n.is_empty()), before)
-        };
-        let of = |all: &[(&str, u8)]| -> BTreeMap<String, u8> {
-            all.iter()
-                .map(|(name, n)| ((*name).to_owned(), *n))
-                .collect()
-        };
-        let first = numbers("voice bulk", &BTreeMap::new());
-        assert_eq!(first, of(&[("voice", 1), ("bulk", 2)]));
-        let second = numbers("games bulk", &first);
-        assert_eq!(second, of(&[("games", 3), ("bulk", 2)]));
-        let full = numbers("a b c d e f g", &BTreeMap::new());
-        assert_eq!(numbers("b c d e f g h", &full)["h"], 1);
-        assert_eq!(numbers("a b c d e f g h", &full).len(), 7);
-    }
 }

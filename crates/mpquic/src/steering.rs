@@ -57,12 +57,11 @@ fn names(of: impl Fn(&dyn Scheduler) -> bool) -> String {
     some.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// Makes a scheduler.
-fn scheduler(name: &str, mode: WrrMode) -> Result<Box<dyn Scheduler>, Error> {
-    by_name(name, mode).ok_or_else(|| Error::UnknownScheduler {
+fn unknown(name: &str) -> Error {
+    Error::UnknownScheduler {
         name: name.to_owned(),
         known: names(|_| true),
-    })
+    }
 }
 
 impl Steering {
@@ -85,7 +84,7 @@ impl Steering {
             class
                 .check()
                 .map_err(|fault| bad(format!("{}: {}", fault.key, fault.what)))?;
-            let made = scheduler(class.scheduler(), class.round_robin())?;
+            let made = class.make().ok_or_else(|| unknown(&class.mode))?;
             Ok((*number, made))
         });
         Ok(Schedulers {
@@ -96,7 +95,7 @@ impl Steering {
 
     fn default_class(&self, lane: Lane) -> Result<Box<dyn Scheduler>, Error> {
         let name = &self.scheduler;
-        let made = scheduler(name, self.wrr_mode)?;
+        let made = by_name(name, self.wrr_mode).ok_or_else(|| unknown(name))?;
         if lane == Lane::Stream && needs_datagrams(&*made) {
             return Err(Error::NeedsDatagramLane {
                 name: name.clone(),

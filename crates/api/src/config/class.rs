@@ -31,6 +31,12 @@ pub struct Class {
     /// See [`ClassSteering::order`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
+    /// See [`ClassSteering::standby`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standby: Option<bool>,
+    /// See [`ClassSteering::primary`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub primary: Option<String>,
     /// See [`ClassSteering::max_rtt_ms`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rtt_ms: Option<u32>,
@@ -64,6 +70,8 @@ impl Class {
             wrr_mode: self.wrr_mode,
             weights: self.weights.clone(),
             order: self.order.clone(),
+            standby: self.standby,
+            primary: self.primary.clone(),
             max_rtt_ms: self.max_rtt_ms,
             max_loss_percent: self.max_loss_percent,
             reinject: self.reinject,
@@ -214,6 +222,12 @@ mode = \"smallest-delay\"
 max_rtt_ms = 80
 [class.voice.down]
 mode = \"redundant\"
+primary = \"nr\"
+max_rtt_ms = 50
+[class.console]
+mode = \"active-standby\"
+order = [\"wifi\"]
+standby = false
 [class.bulk]
 mode = \"load-balancing\"
 weights = { nr = 20, wifi = 80 }
@@ -226,7 +240,10 @@ class = \"voice\"
         assert_eq!(voice.get(Direction::Up).mode, "smallest-delay");
         assert_eq!(voice.get(Direction::Up).max_rtt_ms, Some(80));
         assert_eq!(voice.get(Direction::Down).mode, "redundant");
-        assert_eq!(voice.get(Direction::Down).max_rtt_ms, None);
+        assert_eq!(voice.get(Direction::Down).primary.as_deref(), Some("nr"));
+        assert_eq!(voice.get(Direction::Down).max_rtt_ms, Some(50));
+        let console = config.class["console"].steering();
+        assert!(Direction::ALL.iter().all(|d| console.get(*d).is_confined()));
         let bulk = config.class["bulk"].steering();
         assert_eq!(bulk.get(Direction::Down), bulk.get(Direction::Up));
         for (text, format) in [
@@ -262,6 +279,21 @@ class = \"voice\"
                 "[class.a]\nmode = \"ecf\"\n[class.a.down]\nmode = \"ecf\"\n[class.a.up]\nmode = \"rr\"",
                 "11:8",
                 "no direction left",
+            ),
+            (
+                "[class.a]\nmode = \"active-standby\"\nstandby = false",
+                "13:1",
+                "its name alone in `order`",
+            ),
+            (
+                "[class.a]\nmode = \"redundant\"\nprimary = \"wify\"",
+                "13:1",
+                "did you mean \"wifi\"?",
+            ),
+            (
+                "[class.a]\nmode = \"ecf\"\n[class.a.up]\nmode = \"rr\"\nprimary = \"nr\"",
+                "15:1",
+                "rr has no primary access",
             ),
             ("[class.default]\nmode = \"rr\"", "11:8", "[scheduler]"),
             (

@@ -276,6 +276,8 @@ pub(super) fn class(generator: &mut SchemaGenerator) -> Schema {
                 "items": { "type": "string" },
                 "description": "Accesses, the preferred first",
             },
+            "standby": { "type": "boolean", "description": "Whether others stand by" },
+            "primary": { "type": "string", "description": "Access on which every packet leaves" },
             "max_rtt_ms": number("Greatest round-trip time of an access, milliseconds"),
             "max_loss_percent": number("Greatest share of packets that an access loses, percent"),
             "reinject": { "type": "boolean" },

@@ -32,7 +32,7 @@ pub mod xlink;
 
 use std::fmt::Debug;
 
-pub use active_standby::ActiveStandby;
+pub use active_standby::{ActiveStandby, confine};
 pub use blest::Blest;
 pub use burst::{MOST_BURST, burst};
 pub use ecf::Ecf;
@@ -169,7 +169,7 @@ pub const SCHEDULERS: &[(&str, Make)] = &[
     ("minrtt", |_| Box::new(MinRtt)),
     ("rr", |mode| Box::new(RoundRobin::new(mode))),
     ("wrr", |mode| Box::new(WeightedRoundRobin::new(mode))),
-    ("redundant", |_| Box::new(Redundant)),
+    ("redundant", |_| Box::new(Redundant::default())),
     ("active-standby", |_| Box::new(ActiveStandby)),
     ("priority-based", |_| Box::new(PriorityBased)),
     ("smallest-delay", |_| Box::new(SmallestDelay::default())),

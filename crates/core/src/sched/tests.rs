@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::xlink::{Oldest, reinject};
 use super::*;
 
+mod forms;
 mod shares;
 mod vectors;
 
@@ -26,6 +27,7 @@ fn path(id: u32, window: u64, used: u64, srtt_ms: u64) -> PathView {
         srtt: Duration::from_millis(srtt_ms),
         rttvar: Duration::ZERO,
         lost: 0,
+        exceeds: false,
     }
 }
 
@@ -38,13 +40,13 @@ fn flow(packets: u64, window: u64) -> Flow {
 
 fn view() -> impl Strategy<Value = PathView> {
     (
-        (any::<bool>(), any::<bool>(), 0u32..3),
+        (any::<bool>(), any::<bool>(), 0u32..3, any::<bool>()),
         prop_oneof![Just(0.0), Just(1.0), 0.01f64..1000.0],
         (1u64..200, 0u64..260, 500u64..9000),
         (0u64..2_000_000, 0u64..200_000, 0u64..100),
     )
         .prop_map(
-            |((usable, backup, priority), weight, (w, used, segment), t)| PathView {
+            |((usable, backup, priority, exceeds), weight, (w, used, segment), t)| PathView {
                 id: 0,
                 usable,
                 backup,
@@ -56,6 +58,7 @@ fn view() -> impl Strategy<Value = PathView> {
                 srtt: Duration::from_micros(t.0),
                 rttvar: Duration::from_micros(t.1),
                 lost: t.2,
+                exceeds,
             },
         )
 }

@@ -49,6 +49,26 @@ pub struct ThresholdGate {
 }
 
 impl ThresholdGate {
+    /// Marks the paths that are above the thresholds ([`PathView::exceeds`]).
+    pub fn mark(
+        &mut self,
+        thresholds: &Thresholds,
+        paths: &mut [PathView],
+        measured: impl Fn(&PathView) -> Measured,
+    ) {
+        let above = |p: &&PathView| {
+            let part = match self.above.contains(&p.id) {
+                true => RETURN,
+                false => 1.0,
+            };
+            thresholds.exceeded(measured(p), part)
+        };
+        self.above = paths.iter().filter(above).map(|p| p.id).collect();
+        for p in paths {
+            p.exceeds = self.above.contains(&p.id);
+        }
+    }
+
     /// Makes paths that are above the thresholds unusable, unless none is within of those that take
     /// part. Backups take part where nothing else is usable: what leaves on one beside other paths,
     /// the peer takes for lost.
@@ -58,21 +78,13 @@ impl ThresholdGate {
         paths: &mut [PathView],
         measured: impl Fn(&PathView) -> Measured,
     ) {
+        self.mark(thresholds, paths, measured);
         let backups = only_backups(paths);
-        let above = |p: &&PathView| {
-            let part = match self.above.contains(&p.id) {
-                true => RETURN,
-                false => 1.0,
-            };
-            thresholds.exceeded(measured(p), part)
-        };
-        self.above = paths.iter().filter(above).map(|p| p.id).collect();
-        let is_above = |p: &PathView| self.above.contains(&p.id);
-        if !paths.iter().any(|p| takes_part(p, backups) && !is_above(p)) {
+        if !paths.iter().any(|p| takes_part(p, backups) && !p.exceeds) {
             return;
         }
         for p in paths.iter_mut().filter(|p| takes_part(p, backups)) {
-            p.usable = !is_above(p);
+            p.usable = !p.exceeds;
         }
     }
 }

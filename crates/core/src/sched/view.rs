@@ -30,6 +30,8 @@ pub struct PathView {
     pub rttvar: Duration,
     /// Packets lost since it began.
     pub lost: u64,
+    /// Whether it is above a threshold of the class that is asked about ([`super::ThresholdGate`]).
+    pub exceeds: bool,
 }
 
 impl PathView {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use braid_core::class::{ClassSteering, DEFAULT_NUMBER, MAX_CLASSES};
-use braid_core::sched::{Measured, PathView, Scheduler, ThresholdGate, Thresholds};
+use braid_core::sched::{Measured, PathView, Scheduler, ThresholdGate, Thresholds, confine};
 
 use super::access_set::AccessSet;
 use crate::steering::{Schedulers, Steering};
@@ -73,16 +73,21 @@ impl Terms {
         self.views.clear();
         self.views.extend_from_slice(all);
         for (view, (access, beside)) in self.views.iter_mut().zip(places) {
-            let Some(name) = access.map(|i| &*accesses[i].name) else {
-                continue;
-            };
-            if let Some(weight) = self.steering.weight(name) {
+            let name = access.map(|i| &*accesses[i].name);
+            if let Some(weight) = name.and_then(|name| self.steering.weight(name)) {
                 view.weight = weight / beside;
             }
-            view.priority = self.steering.place(name).unwrap_or(view.priority);
+            // A path of no access has no name, and comes behind all that have one.
+            let place = self.steering.place(name.unwrap_or_default());
+            view.priority = place.unwrap_or(view.priority);
         }
-        if !self.thresholds.is_empty() {
-            self.gate.apply(&self.thresholds, &mut self.views, measured);
+        if self.steering.is_confined() {
+            confine(&mut self.views);
+        }
+        match (self.thresholds.is_empty(), self.steering.leaves_out()) {
+            (true, _) => {}
+            (false, true) => self.gate.apply(&self.thresholds, &mut self.views, measured),
+            (false, false) => self.gate.mark(&self.thresholds, &mut self.views, measured),
         }
     }
 }

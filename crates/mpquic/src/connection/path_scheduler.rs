@@ -311,5 +311,6 @@ fn view(p: &Path, slot: &Slot) -> PathView {
         srtt: slot.srtt,
         rttvar: slot.rttvar,
         lost: slot.lost,
+        exceeds: false,
     }
 }

@@ -1,5 +1,7 @@
 //! Classes of traffic beside each other: each by its own steering, over the same paths.
 
+mod modes;
+
 use std::collections::BTreeMap;
 
 use braid_core::Time;

@@ -40,6 +40,7 @@ fn view(p: &Value) -> PathView {
         srtt: micros(&p["srtt_us"]),
         rttvar: micros(&p["rttvar_us"]),
         lost: whole(&p["lost"]),
+        exceeds: false,
     }
 }
 
