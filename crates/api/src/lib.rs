@@ -21,6 +21,7 @@
 //!    checked in with the change; tests hold it against the types here and the routes there.
 //! 6. A new key of the configuration has a default: files that are right stay right.
 
+pub mod atsss;
 pub mod bounded;
 #[cfg(feature = "client")]
 pub mod client;
