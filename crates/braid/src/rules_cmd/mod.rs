@@ -1,5 +1,7 @@
-//! `braid rules`: rules about hosts behind a device, what has met them, and what a flow would get.
+//! `braid rules`: rules about hosts behind a device, what has met them, what a flow would get, and
+//! ATSSS rules of a core network.
 
+mod exchange;
 mod judge;
 mod show;
 
@@ -38,6 +40,10 @@ pub struct RulesArgs {
 enum What {
     /// Say which rule decides about a flow, and why. What is not given counts as not known
     Test(FlowArgs),
+    /// Write rules and classes of a configuration as an ATSSS container (3GPP TS 24.193)
+    Export(exchange::ExportArgs),
+    /// Write the rules of an ATSSS container as [[rule]] and [class.NAME]
+    Import(exchange::ImportArgs),
 }
 
 /// Flow of a host.
@@ -114,11 +120,16 @@ fn known(user: &User) -> (Option<u32>, Option<String>) {
     }
 }
 
-/// Shows the rules, or judges a flow by them.
+/// Shows the rules, judges a flow by them, or exchanges them with a core network.
 ///
 /// # Errors
-/// No daemon serves the control socket, or it does not answer as it should.
+/// A file is not as it should be. No daemon serves the control socket, or it does not answer as it should.
 pub fn run(args: RulesArgs) -> Result<ExitCode> {
+    match &args.what {
+        Some(What::Export(files)) => return files.run(args.json),
+        Some(What::Import(files)) => return files.run(args.json),
+        _ => {}
+    }
     let mut watched = Daemon {
         client: Client::new(&args.control),
         before: None,
@@ -135,8 +146,8 @@ pub fn run(args: RulesArgs) -> Result<ExitCode> {
                 print(&text)?;
                 Ok(ExitCode::SUCCESS)
             }
-            None if args.watch => watch::follow(&mut watched, args.json).await,
-            None => watch::once(&mut watched, args.json).await,
+            _ if args.watch => watch::follow(&mut watched, args.json).await,
+            _ => watch::once(&mut watched, args.json).await,
         }
     })
 }

@@ -17,6 +17,7 @@ mod daemon;
 mod default_route;
 mod doctor;
 mod events;
+mod exchange;
 mod fairness;
 mod fallback;
 mod interruption;
