@@ -12,6 +12,7 @@ pub mod control_loop;
 pub mod end;
 pub mod estimate;
 pub mod journal;
+pub mod mutate;
 pub mod overhead;
 pub mod pattern;
 pub mod policy;

@@ -768,3 +768,34 @@ fn transfers_are_bounded_and_have_what_they_need() {
     let e = at_proxy(true, "prob").unwrap_err();
     assert!(e.contains("did you mean `probe`?"), "{e}");
 }
+
+#[test]
+fn changed_configurations_are_read_or_refused_at_a_place() {
+    let seeds: [&[u8]; 2] = [
+        include_bytes!("../../../../fuzz/seeds/config/device"),
+        include_bytes!("../../../../fuzz/seeds/config/proxy"),
+    ];
+    let right = seeds.map(|seed| std::str::from_utf8(seed).unwrap());
+    assert_eq!(device(right[0]).map(drop), Ok(()));
+    assert_eq!(proxy(right[1]).map(drop), Ok(()));
+    let mutated = braid_core::mutate::Mutator::new(1, seeds.map(<[u8]>::to_vec)).take(4_000);
+    let (mut read, mut refused) = (0, 0);
+    for octets in seeds.map(<[u8]>::to_vec).into_iter().chain(mutated) {
+        let Ok(text) = String::from_utf8(octets) else {
+            continue;
+        };
+        for result in [device(&text).map(drop), proxy(&text).map(drop)] {
+            match result {
+                Ok(()) => read += 1,
+                Err(e) => {
+                    assert!(e.starts_with("f:") && e.len() > 4, "{e}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(
+        read > 20 && refused > 1000,
+        "{read} read, {refused} refused"
+    );
+}

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::mutate::Mutator;
 
 /// Reads octets written as hexadecimal digits; what stands behind `#` in a line is a comment.
 fn octets(text: &str) -> Vec<u8> {
@@ -389,6 +390,28 @@ fn values_without_octets_are_refused() {
     };
     let e = Container(vec![many.clone(), many]).encode(plain());
     assert!(matches!(e, Err(EncodeError::TooLong { .. })));
+}
+
+#[test]
+fn changed_containers_are_read_the_same_or_refused() {
+    let seeds: [&[u8]; 3] = [
+        include_bytes!("../../../../fuzz/seeds/atsss/plain"),
+        include_bytes!("../../../../fuzz/seeds/atsss/numbered"),
+        include_bytes!("../../../../fuzz/seeds/atsss/parameters"),
+    ];
+    assert!(seeds.iter().all(|s| Container::decode(s).is_ok()));
+    let mut read = 0;
+    for octets in Mutator::new(1, seeds.map(<[u8]>::to_vec)).take(50_000) {
+        match Container::decode(&octets) {
+            Ok((container, form)) => {
+                read += 1;
+                let again = container.encode(form).unwrap();
+                assert_eq!(Container::decode_as(&again, form), Ok(container));
+            }
+            Err(e) => assert!(e.offset <= octets.len(), "{e}"),
+        }
+    }
+    assert!(read > 1000, "{read}: most of the reader is not reached");
 }
 
 fn bytes(max: usize) -> impl Strategy<Value = Vec<u8>> {

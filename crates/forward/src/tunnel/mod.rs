@@ -31,6 +31,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use crate::divert::RouteError;
 use crate::nft::NftError;
 pub(crate) use interface::Interface;
+#[doc(hidden)]
+pub use packet::read_packet;
 pub(crate) use routes::remove as remove_routes;
 
 /// Interface of the tunnel, at either end. At the device it is that of the default class, and the one

@@ -21,6 +21,24 @@ pub(super) fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
     Some((header.source, header.destination))
 }
 
+/// Reads a message of the tunnel in every way; says whether its packet is one of IP. For fuzzers.
+///
+/// # Panics
+/// A mark changes more than the packet's traffic class and checksum.
+#[doc(hidden)]
+pub fn read_packet(data: &[u8]) -> bool {
+    let (class, packet) = of_message(Bytes::copy_from_slice(data));
+    flow(&packet);
+    let queued = queued_with_class(packet.clone(), class);
+    if let Some(marked) = (queued.mark)(&queued.data) {
+        assert_eq!(marked.len(), queued.data.len(), "{data:02x?}");
+        let changed = marked.iter().zip(&queued.data).filter(|(a, b)| a != b);
+        assert!(changed.count() <= 3, "{data:02x?}");
+        assert_eq!(of_message(marked).0, class, "{data:02x?}");
+    }
+    ends(&packet).is_some()
+}
+
 /// First byte of a message whose packet is of another class than the default, with the number of that:
 /// no IP packet begins so.
 const CLASS: u8 = 0xc0;
@@ -175,6 +193,7 @@ fn mark(packet: &Bytes) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use braid_core::mutate::Mutator;
     use proptest::prelude::*;
 
     fn v4(class: u8, protocol: u8, ports: [u16; 2]) -> Vec<u8> {
@@ -279,6 +298,19 @@ mod tests {
         assert_eq!(mark(&v4(0x28, UDP, [1, 2]).into()), None);
         assert_eq!(mark(&v6(0x28).into()), None);
         assert_eq!(mark(&Bytes::new()), None);
+    }
+
+    #[test]
+    fn changed_messages_are_read() {
+        let seeds: [&[u8]; 3] = [
+            include_bytes!("../../../../fuzz/seeds/tunnel/v4"),
+            include_bytes!("../../../../fuzz/seeds/tunnel/v6"),
+            include_bytes!("../../../../fuzz/seeds/tunnel/class"),
+        ];
+        assert!(seeds.into_iter().all(read_packet));
+        let mutated = Mutator::new(1, seeds.map(<[u8]>::to_vec)).take(50_000);
+        let read = mutated.filter(|data| read_packet(data)).count();
+        assert!(read > 10_000, "{read}");
     }
 
     proptest! {

@@ -60,6 +60,8 @@ use receiver::LaneReceiver;
 pub(crate) use recovery_set::RecoverySet;
 use sender::LaneSender;
 pub(crate) use sender::Selection;
+#[doc(hidden)]
+pub use wire::read_datagram;
 use wire::{Ack, Frame, Frames, Number};
 
 use crate::transport::PAYLOAD;

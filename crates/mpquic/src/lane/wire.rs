@@ -368,10 +368,41 @@ pub(super) fn read(mut buf: Bytes) -> Result<(Option<Number>, Vec<Frame>), Malfo
     Ok((number, frames))
 }
 
+/// Reads a datagram; says whether it is one. For fuzzers.
+///
+/// # Panics
+/// It is one, and is not read the same after it was written again.
+#[doc(hidden)]
+pub fn read_datagram(data: &[u8]) -> bool {
+    let Ok((number, frames)) = read(Bytes::copy_from_slice(data)) else {
+        return false;
+    };
+    let mut out = BytesMut::new();
+    begin(number, &mut out);
+    frames.iter().for_each(|f| f.write(&mut out));
+    assert_eq!(read(out.freeze()), Ok((number, frames)), "{data:02x?}");
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use braid_core::mutate::Mutator;
     use proptest::prelude::*;
+
+    #[test]
+    fn changed_datagrams_are_read_or_refused() {
+        let seeds: [&[u8]; 4] = [
+            include_bytes!("../../../../fuzz/seeds/lane/stream"),
+            include_bytes!("../../../../fuzz/seeds/lane/message"),
+            include_bytes!("../../../../fuzz/seeds/lane/ack"),
+            include_bytes!("../../../../fuzz/seeds/lane/control"),
+        ];
+        assert!(seeds.into_iter().all(read_datagram));
+        let mutated = Mutator::new(1, seeds.map(<[u8]>::to_vec)).take(50_000);
+        let read = mutated.filter(|data| read_datagram(data)).count();
+        assert!(read > 1000, "{read}: most of the reader is not reached");
+    }
 
     fn number() -> impl Strategy<Value = Option<Number>> {
         let some = (any::<u32>(), 0..=MAX_NUMBER, any::<u32>());
