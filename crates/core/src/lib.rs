@@ -9,6 +9,7 @@ pub mod cc;
 pub mod class;
 pub mod control;
 pub mod control_loop;
+pub mod domain;
 pub mod end;
 pub mod estimate;
 pub mod journal;
