@@ -11,6 +11,7 @@ pub mod control;
 pub mod control_loop;
 pub mod domain;
 pub mod end;
+pub mod energy;
 pub mod estimate;
 pub mod journal;
 pub mod mutate;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Computes the test vectors of congestion controls and schedulers with exact rationals.
+"""Computes the test vectors of congestion controls, schedulers and power models with exact rationals.
 
 Written from the specifications alone (README.md beside this file derives each
 formula); shares nothing with the Rust, kernel C and eBPF forms it judges.
 
-    python3 crates/core/vectors/generate.py           write cc/ and sched/
+    python3 crates/core/vectors/generate.py           write cc/, sched/ and energy/
     python3 crates/core/vectors/generate.py --check   fail where a file differs
 """
 
@@ -17,6 +17,7 @@ HERE = pathlib.Path(__file__).parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE))
 
+import power  # noqa: E402
 import schedulers  # noqa: E402
 from draw import Draw  # noqa: E402
 
@@ -262,6 +263,7 @@ def main():
     }
     files = {("cc", name): cases for name, cases in controls.items()}
     files |= {("sched", name): cases for name, cases in schedulers.files().items()}
+    files |= {("energy", name): cases for name, cases in power.files().items()}
     stale = []
     for (kind, name), cases in files.items():
         lines = ",\n".join(json.dumps(c) for c in cases)
