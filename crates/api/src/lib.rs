@@ -2,7 +2,7 @@
 //!
 //! [`control`] is the JSON of a daemon's control API, `client` asks for it over a Unix socket,
 //! [`config`] is a daemon's configuration, [`registration`] what a device tells its proxy of its
-//! accesses, and [`diagnostic`] points at the place in a file that is wrong.
+//! accesses, [`power_set`] the parameters of a radio's power, and [`diagnostic`] points at the place in a file that is wrong.
 //!
 //! # When changing the API
 //!
@@ -29,6 +29,7 @@ pub mod config;
 pub mod control;
 pub mod diagnostic;
 pub mod output;
+pub mod power_set;
 pub mod registration;
 
 pub use control::{

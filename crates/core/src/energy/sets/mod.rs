@@ -4,6 +4,8 @@
 mod fitted;
 mod published;
 
+use serde::{Deserialize, Serialize};
+
 use super::Parameters;
 
 /// Parameters of one radio, and where they come from.
@@ -30,7 +32,8 @@ pub struct ParameterSet {
 }
 
 /// Greatest throughputs that a fit has data for, Mbit/s.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Range {
     /// Towards the device.
     pub down_mbps: f64,
