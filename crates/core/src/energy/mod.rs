@@ -7,6 +7,7 @@
 //! [`MODELS`]; docs/energy.md describes each.
 
 mod affine;
+pub mod attribution;
 mod drx;
 mod nr38840;
 mod paper002;
