@@ -15,6 +15,7 @@ mod rate_spec;
 mod samples;
 pub mod signal;
 pub mod stats;
+pub mod transfers;
 pub mod write;
 
 use std::io::ErrorKind;
