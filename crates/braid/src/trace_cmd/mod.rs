@@ -1,10 +1,11 @@
-//! `braid trace`: importing, describing and drawing capacity traces, and what
-//! received powers say of capacity.
+//! `braid trace`: importing, describing and drawing capacity traces, what
+//! received powers say of capacity, and the energy of transfers.
 
 mod capacity;
 mod cells;
 mod columns;
 mod drive;
+mod energy;
 mod import;
 mod info;
 mod plan;
@@ -42,6 +43,8 @@ pub enum TraceCommand {
     Capacity(capacity::CapacityArgs),
     /// Schedule which cell is on which interface when.
     Plan(plan::PlanArgs),
+    /// Compute the energy that recorded transfers take.
+    Energy(energy::EnergyArgs),
 }
 
 /// Runs `braid trace ...`: 0 when it is done; 2, with `FILE:LINE: what is
@@ -68,6 +71,7 @@ fn execute(command: &TraceCommand) -> Result<(), Failure> {
         TraceCommand::Cells(a) => cells::run(a),
         TraceCommand::Capacity(a) => capacity::run(a),
         TraceCommand::Plan(a) => plan::run(a),
+        TraceCommand::Energy(a) => energy::run(a),
     }
 }
 
@@ -305,6 +309,8 @@ fn number(v: f64) -> String {
     }
 }
 
+#[cfg(test)]
+mod energy_tests;
 #[cfg(test)]
 mod signal_tests;
 #[cfg(test)]

@@ -114,12 +114,13 @@ fn usage_errors_end_with_2() {
 #[test]
 fn files_that_are_none_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let commands: [&[&str]; 7] = [
+    let commands: [&[&str]; 8] = [
         &["lab", "run"],
         &["lab", "campaign"],
         &["replay"],
         &["trace", "info"],
         &["trace", "import"],
+        &["trace", "energy", "--model", "affine"],
         &["up", "--config"],
         &["proxy", "--config"],
     ];
@@ -262,6 +263,58 @@ fn tables_in_a_pipe_are_lines_of_text() {
         "{shown}"
     );
     assert!(!shown.contains(['─', '═', '\u{1b}']), "{shown}");
+}
+
+/// Energy of a log by a named set: text in a pipe, JSON by wish, and the sets by name.
+#[test]
+fn energy_of_a_log_is_computed() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = "t_s,down_mbps,power_mw\n0,10,2900\n1,10,2900\n2,0,2700\n";
+    std::fs::write(dir.path().join("log.csv"), log).unwrap();
+    let energy = |more: &[&str]| {
+        let set = ["trace", "energy", "log.csv", "--set", "sigcomm21-lte"];
+        let args = [&set[..], more].concat();
+        let out = braid(dir.path(), &args);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    let said = energy(&["--after", "20 s"]);
+    assert!(
+        said.contains("set      sigcomm21-lte (LTE)") && !said.contains('\u{1b}'),
+        "{said}"
+    );
+    let json: serde_json::Value = serde_json::from_str(&energy(&["--json"])).unwrap();
+    let total = &json["total"];
+    let parts = ["active", "promotion", "tail", "idle"];
+    let parts = parts.map(|p| total[format!("{p}_joules")].as_f64().unwrap());
+    let sum: f64 = parts.iter().sum();
+    assert!(
+        (total["total_joules"].as_f64().unwrap() - sum).abs() < 1e-9,
+        "{json}"
+    );
+    assert!(
+        parts[..3].iter().all(|p| *p > 0.0) && parts[3] == 0.0,
+        "{json}"
+    );
+    assert!(
+        total["measured"]["mape_percent"].as_f64().unwrap() < 20.0,
+        "{json}"
+    );
+    let list = text(&braid(dir.path(), &["trace", "energy", "--list"]).stdout);
+    assert!(
+        list.contains("nr38840") && list.contains("paper002-wifi"),
+        "{list}"
+    );
+    let out = braid(
+        dir.path(),
+        &["trace", "energy", "log.csv", "--model", "affin"],
+    );
+    assert_eq!(out.status.code(), Some(2));
+    assert!(
+        text(&out.stderr).ends_with("did you mean \"affine\"?\n"),
+        "{}",
+        text(&out.stderr)
+    );
 }
 
 #[test]
