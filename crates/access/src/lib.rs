@@ -17,6 +17,7 @@ pub mod liveness;
 pub mod memory;
 pub mod multicast;
 pub mod plan;
+pub mod power;
 pub mod priority;
 pub mod probe;
 mod ready;
