@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use anyhow::{Context, Result};
 use braid_core::AccessKind;
 use ipnet::IpNet;
-use rtnetlink::{Handle, LinkUnspec};
+use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec};
 
 use super::addressing::{AddressPlan, Family, LinkAddresses, numbered};
 use super::busy::choose_prefix;
-use super::links::{AccessPorts, LinkNames, packet_ports, tun_ports};
+use super::hosts::Hosts;
+use super::links::{AccessPorts, Interface, LinkNames, bring_up, packet_ports, tun_ports};
 use super::names::Names;
 use super::namespace::{Namespace, netlink_here};
 use super::netlink::{self, DefaultRoute};
@@ -20,17 +21,6 @@ use crate::error::LabError;
 
 /// Number of the first access's routing table, less one.
 const FIRST_TABLE: u32 = 1000;
-
-/// An interface of a topology.
-#[derive(Clone, Debug)]
-pub struct Interface {
-    /// Its name in its namespace.
-    pub name: String,
-    /// Its index in its namespace.
-    pub ifindex: u32,
-    /// Its address.
-    pub addr: IpAddr,
-}
 
 /// An access of a built topology.
 #[derive(Debug)]
@@ -92,6 +82,8 @@ pub struct Topology {
     pub proxy: Namespace,
     /// The devices, in the order of the specification.
     pub devices: Vec<Device>,
+    /// Host behind the first device and server behind the proxy, where they were asked for.
+    pub hosts: Option<Hosts>,
     /// Differences from what was asked for: kernel settings not taken, a range that moved, ...
     pub notes: Vec<String>,
     /// Holds the far ends of veth pairs.
@@ -116,8 +108,9 @@ impl Topology {
         let host_routes = netlink_here(async |handle| netlink::routes(&handle).await)
             .context("read the host's routes")?;
         let (prefix, note) = choose_prefix(spec.prefix, spec.family, &host_routes)?;
-        let accesses = spec.devices.iter().map(|d| d.accesses.len()).sum();
-        let plan = AddressPlan::new(prefix, accesses)?;
+        let accesses: usize = spec.devices.iter().map(|d| d.accesses.len()).sum();
+        let wires = if spec.hosts.is_some() { 2 } else { 0 };
+        let plan = AddressPlan::new(prefix, accesses + wires)?;
         let tun = match spec.ports {
             PortChoice::Packet => false,
             PortChoice::Auto => ports::tun_usable().is_ok(),
@@ -128,7 +121,12 @@ impl Topology {
             plan: &plan,
             notes: note.into_iter().collect(),
         };
-        let (proxy, devices, radio) = builder.build(tun)?;
+        let Built {
+            proxy,
+            devices,
+            radio,
+            hosts,
+        } = builder.build(tun)?;
         let notes = builder.notes;
         Ok(Self {
             run_id: spec.run_id.clone(),
@@ -137,6 +135,7 @@ impl Topology {
             mtu: spec.mtu,
             proxy,
             devices,
+            hosts,
             notes,
             radio,
         })
@@ -163,6 +162,14 @@ impl Topology {
     }
 }
 
+/// Parts of a topology that are made one after the other.
+struct Built {
+    proxy: Namespace,
+    devices: Vec<Device>,
+    radio: Option<Namespace>,
+    hosts: Option<Hosts>,
+}
+
 struct Builder<'a> {
     spec: &'a TopologySpec,
     plan: &'a AddressPlan,
@@ -170,7 +177,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn build(&mut self, tun: bool) -> Result<(Namespace, Vec<Device>, Option<Namespace>)> {
+    fn build(&mut self, tun: bool) -> Result<Built> {
         let proxy = self.namespace("the proxy")?;
         let service = self.plan.service;
         proxy.netlink(async move |handle| {
@@ -183,6 +190,8 @@ impl Builder<'_> {
             Some(self.namespace("the radio")?)
         };
         let mut proxy_names = Names::new();
+        // Of the first device, which has the hosts.
+        let mut lan_name = String::new();
         let mut number = 0;
         let mut devices = Vec::new();
         for device in &self.spec.devices {
@@ -221,6 +230,9 @@ impl Builder<'_> {
                     radio_if: radio.is_some().then(|| names.radio[0].clone()),
                 });
             }
+            if devices.is_empty() {
+                lan_name = names.give("lan");
+            }
             let device = Device {
                 name: device.name.clone(),
                 namespace,
@@ -231,7 +243,26 @@ impl Builder<'_> {
             }
             devices.push(device);
         }
-        Ok((proxy, devices, radio))
+        let hosts = match &self.spec.hosts {
+            None => None,
+            Some(of) => {
+                let device = devices.first().context("there is no device to be behind")?;
+                let namespaces = [
+                    self.namespace("the host behind the device")?,
+                    self.namespace("the server behind the proxy")?,
+                ];
+                let names = [lan_name, proxy_names.give("net")];
+                let links = [self.plan.links[number], self.plan.links[number + 1]];
+                let ends = (device, &proxy);
+                Some(Hosts::lay(self.spec, of, ends, namespaces, names, links)?)
+            }
+        };
+        Ok(Built {
+            proxy,
+            devices,
+            radio,
+            hosts,
+        })
     }
 
     /// A namespace with its settings made and `lo` up.
@@ -261,27 +292,9 @@ impl Builder<'_> {
         link: LinkAddresses,
     ) -> Result<[Interface; 2]> {
         let (mtu, queue) = (self.spec.mtu, self.spec.txqueuelen);
-        let one = |namespace: &Namespace, name: &str, addr: IpAddr| {
-            namespace.netlink(async |handle| {
-                let change = LinkUnspec::new_with_name(name)
-                    .mtu(mtu)
-                    .txqueuelen(queue)
-                    .arp(false)
-                    .up();
-                netlink::set_link(
-                    &handle,
-                    change,
-                    &format!("set {name} to an MTU of {mtu} and bring it up"),
-                )
-                .await?;
-                let ifindex = netlink::get_link(&handle, name).await?.header.index;
-                netlink::add_address(&handle, ifindex, addr, link.prefix_len).await?;
-                Ok(Interface {
-                    name: name.into(),
-                    ifindex,
-                    addr,
-                })
-            })
+        let one = |at: &Namespace, name: &str, addr: IpAddr| {
+            let change = |link: LinkMessageBuilder<LinkUnspec>| link.txqueuelen(queue).arp(false);
+            bring_up(at, name, (addr, link.prefix_len), mtu, change)
         };
         Ok([
             one(device, &names.device, link.device)?,

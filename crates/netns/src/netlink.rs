@@ -156,6 +156,24 @@ pub(super) async fn add_default_route(handle: &Handle, route: DefaultRoute) -> R
     .await
 }
 
+/// Adds or replaces a route to a network in the main table.
+pub(super) async fn add_route(
+    handle: &Handle,
+    to: IpNet,
+    gateway: IpAddr,
+    ifindex: u32,
+) -> Result<()> {
+    let message = RouteMessageBuilder::<IpAddr>::new()
+        .destination_prefix(to.addr(), to.prefix_len())?
+        .gateway(gateway)?
+        .output_interface(ifindex)
+        .build();
+    ask(handle.route().add(message).replace().execute(), || {
+        format!("add the route to {to} through {gateway} (interface {ifindex})")
+    })
+    .await
+}
+
 /// Makes `table` refuse what none of its other routes takes: without, the
 /// search would go on in the main table.
 pub(super) async fn add_unreachable_route(handle: &Handle, v4: bool, table: u32) -> Result<()> {

@@ -46,6 +46,16 @@ pub struct TopologySpec {
     pub ports: PortChoice,
     /// The devices.
     pub devices: Vec<DeviceSpec>,
+    /// Host behind the first device, and server behind the proxy; `None`: there are none.
+    pub hosts: Option<HostsSpec>,
+}
+
+/// Way between a host behind the device and a server behind the proxy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostsSpec {
+    /// Access of the first device that leads from the proxy to the host's own address; `None`:
+    /// no access does, and only what somebody translates or carries comes back.
+    pub routed_by: Option<String>,
 }
 
 impl TopologySpec {
@@ -62,6 +72,7 @@ impl TopologySpec {
             sysctls: BTreeMap::new(),
             ports: PortChoice::Auto,
             devices,
+            hosts: None,
         }
     }
 
@@ -79,6 +90,9 @@ impl TopologySpec {
                 "an MTU of {} bytes is impossible: expected {least} to 65535",
                 self.mtu
             ));
+        }
+        if self.hosts.is_some() && self.devices.is_empty() {
+            return bad("there is no device that a host could be behind".into());
         }
         let mut devices = HashSet::new();
         for device in &self.devices {

@@ -58,6 +58,15 @@ pub(super) fn base(family: Family, tcp_rmem: [u32; 3], tcp_wmem: [u32; 3]) -> Ve
     settings
 }
 
+/// Returns the settings that make a namespace forward packets of a family.
+pub(super) fn forwarding(family: Family) -> Vec<Setting> {
+    let key = match family {
+        Family::Ipv4 => "net.ipv4.ip_forward",
+        Family::Ipv6 => "net.ipv6.conf.all.forwarding",
+    };
+    vec![(key.into(), "1".into())]
+}
+
 /// Applies settings to the calling thread's namespace, as far as the kernel
 /// lets; returns a line for each that it did not take.
 pub(super) fn apply(settings: &[Setting]) -> Vec<String> {

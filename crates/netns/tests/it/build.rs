@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use braid_netns::{Family, Namespace, PortChoice, Topology, TopologySpec};
+use braid_netns::{Family, HostsSpec, Namespace, PortChoice, Topology, TopologySpec};
 use braid_radio::emulator::PortKind;
 
 use braid_netns::world::topology::{
@@ -93,6 +93,63 @@ fn a_payload_crosses_every_access_whole() {
             assert!(received == payload, "payload changed on {}", access.name);
         }
         drop(wire);
+    });
+}
+
+#[test]
+fn a_host_behind_the_device_reaches_a_server_behind_the_proxy() {
+    each_kind(&["nr", "wifi"], |spec| {
+        let routed_by = Some("wifi".to_owned());
+        let spec = TopologySpec {
+            hosts: Some(HostsSpec { routed_by }),
+            ..spec
+        };
+        let topology = Topology::build(&spec).unwrap();
+        let hosts = topology.hosts.as_ref().unwrap();
+        let wire = Wire::start(&topology);
+        let listener = hosts
+            .server
+            .run(|| TcpListener::bind((hosts.server_addr, 0)))
+            .unwrap()
+            .unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut stream = hosts
+            .host
+            .run(|| connect(hosts.host_addr, hosts.server_addr, port))
+            .unwrap();
+        let (mut at_server, from) = listener.accept().unwrap();
+        assert_eq!(from.ip(), hosts.host_addr);
+        let sender = std::thread::spawn(move || at_server.write_all(&[7; 100_000]));
+        let mut received = vec![0; 100_000];
+        stream.read_exact(&mut received).unwrap();
+        sender.join().unwrap().unwrap();
+        drop(wire);
+    });
+}
+
+#[test]
+fn nothing_leads_back_to_a_host_unless_an_access_is_named() {
+    each_kind(&["nr"], |spec| {
+        let spec = TopologySpec {
+            hosts: Some(HostsSpec::default()),
+            ..spec
+        };
+        let topology = Topology::build(&spec).unwrap();
+        let hosts = topology.hosts.as_ref().unwrap();
+        assert!(send(&topology.proxy, None, hosts.host_addr).is_err());
+        // The host's packets leave, as the routes of the device have it.
+        left_by(&topology);
+        send(&hosts.host, None, hosts.server_addr).unwrap();
+        eventually("it has left", || left_by(&topology) == set(&["nr"]));
+        // A name that an access has is not taken from it.
+        assert_eq!(hosts.lan.name, "lan");
+        drop(topology);
+        let spec = TopologySpec {
+            devices: device(&["lan"]),
+            ..spec.clone()
+        };
+        let topology = Topology::build(&spec).unwrap();
+        assert_eq!(topology.hosts.as_ref().unwrap().lan.name, "lan2");
     });
 }
 
