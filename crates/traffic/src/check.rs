@@ -32,7 +32,7 @@ impl TrafficSpec {
         let kind = self.traffic.get();
         if self.transport == Transport::Udp && !kind.over_udp() {
             return bad(format!(
-                "{} traffic needs a stream; over udp only cbr is possible",
+                "{} traffic needs a stream; over udp only cbr and voip are possible",
                 kind.name()
             ));
         }

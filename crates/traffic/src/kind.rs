@@ -11,6 +11,7 @@ use super::rr::RequestResponse;
 use super::session::Session;
 use super::spec::{Direction, Role, TrafficSpec};
 use super::video::Video;
+use super::voip::Voip;
 
 /// One kind of traffic, with its parameters.
 pub(crate) trait TrafficKind: fmt::Debug {
@@ -77,6 +78,7 @@ kinds! {
     RequestResponse,
     Cbr,
     Video,
+    Voip,
 }
 
 impl Kind {

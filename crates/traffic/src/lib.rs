@@ -12,6 +12,7 @@ mod cbr;
 mod check;
 pub mod clock;
 mod command;
+mod emodel;
 mod error;
 mod facts;
 mod hello;
@@ -20,6 +21,7 @@ mod latency;
 mod listening;
 mod message;
 mod meter;
+mod paced;
 mod pattern;
 mod playback;
 mod report;
@@ -31,6 +33,7 @@ mod spec;
 mod talk;
 mod udp;
 mod video;
+mod voip;
 mod watch;
 
 use std::io::Write;
@@ -50,12 +53,13 @@ pub use listening::sockets;
 pub use meter::MOST_LISTED;
 pub use pattern::{Corruption, Pattern};
 pub use report::{
-    Gap, MessageCounts, Segment, SocketFacts, TrafficEvent, TrafficReport, VideoReport,
+    Gap, MessageCounts, Segment, SocketFacts, TrafficEvent, TrafficReport, VideoReport, VoiceReport,
 };
 pub use rr::RequestResponse;
 pub use session::Env;
 pub use spec::{Direction, MESSAGE_HEADER_BYTES, MESSAGE_MAX_BYTES, Role, TrafficSpec, Transport};
 pub use video::Video;
+pub use voip::{VoiceCodec, Voip};
 pub use watch::{Feed, Sample, Watch, watch};
 
 use session::Session;

@@ -45,7 +45,7 @@ pub enum TrafficEvent {
 pub struct TrafficReport {
     /// Role of the end.
     pub side: Role,
-    /// `bulk`, `request-response`, `cbr` or `video`.
+    /// `bulk`, `request-response`, `cbr`, `video` or `voip`.
     pub kind: String,
     /// Transport protocol.
     pub transport: Transport,
@@ -92,6 +92,9 @@ pub struct TrafficReport {
     pub messages: Option<MessageCounts>,
     /// The video session.
     pub video: Option<VideoReport>,
+    /// The call, at an end that listens.
+    #[serde(default)]
+    pub voice: Option<VoiceReport>,
     /// CPU time of this process (user and system) from start to end, s.
     pub cpu_seconds: f64,
     /// Facts that the kernel states of the connection.
@@ -126,6 +129,7 @@ impl TrafficReport {
             latency_samples: 0,
             messages: None,
             video: None,
+            voice: None,
             cpu_seconds: 0.0,
             facts: None,
             errors: Vec::new(),
@@ -177,6 +181,25 @@ pub struct VideoReport {
     pub switches: u32,
     /// The segments that arrived whole; the first 300.
     pub segments: Vec<Segment>,
+}
+
+/// A call, as one end heard it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VoiceReport {
+    /// MOS of all that was due in the window (ITU-T G.107), 1 to 4.5.
+    pub mos: f64,
+    /// MOS of the worst 8 s; a last piece that is shorter belongs to the one before it.
+    pub worst_mos: f64,
+    /// Rating R of all that was due in the window.
+    pub r_factor: f64,
+    /// Delay from mouth to ear: that of the fastest packet, the jitter buffer, and the speech of a
+    /// packet, ms.
+    pub mouth_to_ear_ms: f64,
+    /// Packets due in the window that were not played, lost ones and late ones, the sum of those
+    /// of the stretches that are scored.
+    pub unplayed: u64,
+    /// Packets that came after their turn to be played.
+    pub late: u64,
 }
 
 /// One segment of a video session.

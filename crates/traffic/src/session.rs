@@ -17,7 +17,7 @@ use super::facts::Facts;
 use super::latency::Recorder;
 use super::meter::{Counter, Gaps, Plan};
 use super::pattern::Corruption;
-use super::report::{MessageCounts, TrafficEvent, TrafficReport, VideoReport};
+use super::report::{MessageCounts, TrafficEvent, TrafficReport, VideoReport, VoiceReport};
 use super::socket::Conn;
 use super::spec::TrafficSpec;
 
@@ -84,6 +84,7 @@ pub(crate) struct Session<'a, 'e> {
     pub(crate) completed: Option<Time>,
     pub(crate) messages: Option<MessageCounts>,
     pub(crate) video: Option<VideoReport>,
+    pub(crate) voice: Option<VoiceReport>,
     facts: Facts,
     cpu_at_start: f64,
 }
@@ -115,6 +116,7 @@ impl<'a, 'e> Session<'a, 'e> {
             completed: None,
             messages: None,
             video: None,
+            voice: None,
             facts: Facts::default(),
             cpu_at_start: cpu_seconds(),
         }
@@ -226,6 +228,7 @@ impl<'a, 'e> Session<'a, 'e> {
         }
         report.messages = self.messages;
         report.video = self.video;
+        report.voice = self.voice;
         report.facts = self.facts.report(self.spec.transport);
         report.cpu_seconds = (cpu_seconds() - self.cpu_at_start).max(0.0);
         report

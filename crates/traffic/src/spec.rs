@@ -101,7 +101,7 @@ pub enum Transport {
     Tcp,
     /// Multipath TCP (RFC 8684).
     Mptcp,
-    /// UDP; constant bit rate only.
+    /// UDP; constant bit rate and calls only.
     Udp,
 }
 

@@ -10,6 +10,7 @@ mod middle;
 mod pair;
 mod request_response;
 mod video;
+mod voip;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         request_response::TESTS,
         cbr::TESTS,
         video::TESTS,
+        voip::TESTS,
         failure::TESTS,
         command::TESTS,
     ]
