@@ -79,7 +79,7 @@ pub struct CaseResult {
     pub policy: Option<String>,
     /// The access of a single-path case.
     pub access: Option<String>,
-    /// Traffic kind: `bulk`, `request-response`, `cbr`, `video`, `command`.
+    /// Traffic kind: `bulk`, `request-response`, `cbr`, `video`, `command`, `voip`.
     pub traffic: String,
     /// `down`, `up` or `both`: the direction(s) of the measured data.
     pub direction: String,
@@ -158,6 +158,15 @@ pub struct CaseResult {
     pub engine_cpu_seconds: Option<EngineCpu>,
     /// Late wake-ups of the emulator during this case.
     pub host: Host,
+    /// Datagrams: what became of those due in the measured time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<Packets>,
+    /// Calls: how they sounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voice: Option<Voice>,
+    /// Results of the traffic beside the measured one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideResult>,
     /// Video sessions: number of stalls.
     pub stalls: Option<u32>,
     /// Video sessions: total time stalled, s.
@@ -176,6 +185,53 @@ pub struct CaseResult {
     pub failed: Option<String>,
     /// Anything the reader must know: host pauses, fallback to TCP, ...
     pub notes: Vec<String>,
+}
+
+/// Datagrams that were due in the measured time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Packets {
+    /// Number of them; with both directions, of both together.
+    pub due: u64,
+    /// Datagrams that never came.
+    pub lost: u64,
+    /// Datagrams that came more than once.
+    pub duplicated: u64,
+    /// Datagrams that came after one sent later.
+    pub reordered: u64,
+}
+
+/// Quality of a call by the E-model (ITU-T G.107), at the end that hears worse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Voice {
+    /// Mean opinion score of the measured time, 1 to 4.5.
+    pub mos: f64,
+    /// Mean opinion score of the worst 8 s.
+    pub worst_mos: f64,
+    /// Delay from mouth to ear, ms.
+    pub mouth_to_ear_ms: f64,
+    /// Packets that were not played, lost or late, at both ends together.
+    pub unplayed: u64,
+}
+
+/// Results of the traffic beside the measured one, over the measured time of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BesideResult {
+    /// Traffic kind.
+    pub traffic: String,
+    /// `down`, `up` or `both`.
+    pub direction: String,
+    /// Payload received, Mbit/s; of the direction that got less.
+    pub goodput_mbps: f64,
+    /// One-way latency, ms, of the slower direction.
+    pub latency_ms: Option<Percentiles>,
+    /// Longest time in which the receiving application got nothing while data was due, ms.
+    pub gap_ms: Option<f64>,
+    /// Datagrams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<Packets>,
+    /// Calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voice: Option<Voice>,
 }
 
 /// CPU time at either end, s.

@@ -20,6 +20,7 @@ mod events;
 mod exchange;
 mod fairness;
 mod fallback;
+mod hosts;
 mod interruption;
 mod lan;
 mod metrics;

@@ -8,18 +8,19 @@ mod mpquic;
 mod mptcp;
 mod tcp;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use braid_api::Lane;
 use braid_core::overhead;
+use braid_netns::Topology;
 use braid_traffic::Transport;
 use serde::{Deserialize, Serialize};
 use serde_spanned::Spanned;
 
 use crate::scenario::AccessSetup;
 use crate::scenario::raw::RawCase;
-use crate::scenario::{Case, Expect, PathManager, Problem, Traffic, unknown};
+use crate::scenario::{Case, Expect, PathManager, Place, Problem, Traffic, unknown};
 use config::Configs;
 
 pub use mpquic::Mpquic;
@@ -28,6 +29,8 @@ pub use tcp::Tcp;
 
 /// Port of the measured traffic at the proxy; bystanders use the next ones.
 pub(crate) const PORT: u16 = 5001;
+/// Port of the traffic beside it.
+pub(crate) const BESIDE_PORT: u16 = PORT - 1;
 
 /// Reads the name of an access that there is.
 type AccessNamed<'a> = &'a dyn Fn(&Spanned<String>) -> Result<String, Problem>;
@@ -53,8 +56,8 @@ pub(crate) trait LabEngine {
         None
     }
 
-    /// Why it cannot carry `traffic`, if it cannot.
-    fn refuses(&self, _traffic: &Traffic) -> Option<&'static str> {
+    /// Why it cannot carry `traffic` that begins at that place, if it cannot.
+    fn refuses(&self, _traffic: &Traffic, _from: Place) -> Option<&'static str> {
         None
     }
 
@@ -106,8 +109,9 @@ pub(crate) trait LabEngine {
         self.sockets() == Transport::Mptcp
     }
 
-    /// Where programs at the device connect; `None`: to the service at the proxy.
-    fn forwarded(&self) -> Option<SocketAddr> {
+    /// Where programs at the device connect instead of to that port of the service at the proxy;
+    /// `None`: there.
+    fn forwarded(&self, _port: u16) -> Option<SocketAddr> {
         None
     }
 
@@ -131,7 +135,7 @@ pub(crate) trait LabEngine {
     fn configure(
         &self,
         _case: &Case,
-        _service: IpAddr,
+        _topology: &Topology,
         _dir: &Path,
         _configs: &mut Configs<'_>,
     ) -> anyhow::Result<()> {

@@ -8,18 +8,22 @@ use braid_core::overhead;
 use braid_core::sched::WrrMode;
 use braid_mpquic::tls::{Identity, Pin};
 use braid_mpquic::{Error, Options, Steering, congestion};
+use braid_netns::Topology;
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use serde_spanned::Spanned;
 
 use super::config::Configs;
 use super::keys::{self, minrtt, wrr_mode};
-use super::{AccessNamed, EngineKeys, LabEngine, PORT};
+use super::{AccessNamed, BESIDE_PORT, EngineKeys, LabEngine, PORT};
 use crate::scenario::AccessSetup;
 use crate::scenario::raw::RawCase;
-use crate::scenario::{Case, Expect, Problem, Traffic, unknown};
+use crate::scenario::{Case, Expect, Place, Problem, Traffic, unknown};
 
-/// Where the device's end takes the measured traffic, to be forwarded to the proxy.
-const FORWARDED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
+/// Where the device's end takes connections of its programs, to be forwarded to the proxy.
+const fn at_device(port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+}
 
 /// Multipath QUIC over all accesses of the case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,16 +129,19 @@ impl EngineKeys for Mpquic {
 }
 
 impl LabEngine for Mpquic {
-    /// Before there is a tunnel, programs and datagrams have no way through.
-    fn refuses(&self, traffic: &Traffic) -> Option<&'static str> {
+    /// Ports of the device are forwarded one by one. Hosts need no such thing.
+    fn refuses(&self, traffic: &Traffic, from: Place) -> Option<&'static str> {
         match traffic {
             Traffic::Command(_) => Some(
-                "a command of yours would have to run in a tunnel over Multipath QUIC, which \
-                 there is not yet: use engine = \"mptcp\", or one of Braid's own kinds of traffic",
+                "a command of yours has no way into Multipath QUIC from the device: use engine = \
+                 \"mptcp\", or one of Braid's own kinds of traffic",
             ),
-            t if t.is_udp() => Some(
-                "UDP would have to run in a tunnel over Multipath QUIC, which there is not yet: \
-                 use transport = \"stream\", or engine = \"tcp\" with the access that the \
+            _ if from == Place::Lan && self.lane == Lane::Stream && traffic.is_udp() => {
+                Some("packets of hosts go on the datagram lane alone: remove lane = \"stream\"")
+            }
+            t if t.is_udp() && from == Place::Device => Some(
+                "UDP goes over Multipath QUIC from hosts behind the device: add from = \"lan\", \
+                 or use transport = \"stream\", or engine = \"tcp\" with the access that the \
                  datagrams take",
             ),
             _ => None,
@@ -161,8 +168,8 @@ impl LabEngine for Mpquic {
         false
     }
 
-    fn forwarded(&self) -> Option<SocketAddr> {
-        Some(FORWARDED)
+    fn forwarded(&self, port: u16) -> Option<SocketAddr> {
+        Some(at_device(port))
     }
 
     fn orders_at_both_ends(&self) -> bool {
@@ -176,14 +183,24 @@ impl LabEngine for Mpquic {
     fn configure(
         &self,
         case: &Case,
-        service: IpAddr,
+        topology: &Topology,
         dir: &Path,
         configs: &mut Configs<'_>,
     ) -> anyhow::Result<()> {
         let keys = keys(dir)?;
-        let of = |role| Some(self.section(&keys, case, service, role));
+        let of = |role| Some(self.section(&keys, case, topology, role));
         configs.device.mpquic = of(Role::Device);
         configs.proxy.mpquic = of(Role::Proxy);
+        if let Some(hosts) = &topology.hosts {
+            configs.device.lan = Some(config::Lan {
+                interfaces: vec![hosts.lan.name.clone()],
+                kill_switch: true,
+                // Nobody here asks a resolver.
+                dns: false,
+            });
+            // Packets need a TUN device, which the machine may lack; connections do not.
+            configs.proxy.gateway = Some(config::Gateway::default());
+        }
         Ok(())
     }
 
@@ -204,7 +221,7 @@ impl LabEngine for Mpquic {
 
 impl Mpquic {
     /// `[mpquic]` of an end.
-    fn section(&self, keys: &Keys, case: &Case, service: IpAddr, role: Role) -> config::Mpquic {
+    fn section(&self, keys: &Keys, case: &Case, topology: &Topology, role: Role) -> config::Mpquic {
         let (own, other) = match role {
             Role::Device => (&keys.device, &keys.proxy),
             Role::Proxy => (&keys.proxy, &keys.device),
@@ -223,11 +240,18 @@ impl Mpquic {
         };
         match role {
             Role::Device => {
-                let to = SocketAddr::new(service, PORT);
-                let listen = FORWARDED;
-                section.forward.push(config::Forward { listen, to });
+                let beside = case.beside.as_ref().map(|_| BESIDE_PORT);
+                let ports = [PORT].into_iter().chain(beside);
+                section.forward.extend(ports.map(|port| config::Forward {
+                    listen: at_device(port),
+                    to: SocketAddr::new(topology.service, port),
+                }));
             }
-            Role::Proxy => section.allow.networks.push(service.into()),
+            Role::Proxy => {
+                let server = topology.hosts.as_ref().map(|h| h.server_addr);
+                let to = [topology.service].into_iter().chain(server);
+                section.allow.networks.extend(to.map(Into::<IpNet>::into));
+            }
         }
         section
     }

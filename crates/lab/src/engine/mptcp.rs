@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::keys::{self, minrtt, mpquic, nothing_expected, policy_of, round_robin};
 use super::{AccessNamed, EngineKeys, LabEngine};
 use crate::scenario::raw::RawCase;
-use crate::scenario::{Expect, PathManager, Problem, Traffic, unknown};
+use crate::scenario::{Expect, PathManager, Place, Problem, Traffic, unknown};
 
 /// Kernel MPTCP over all accesses of the case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,13 @@ impl EngineKeys for Mptcp {
 }
 
 impl LabEngine for Mptcp {
-    fn refuses(&self, traffic: &Traffic) -> Option<&'static str> {
+    fn refuses(&self, traffic: &Traffic, from: Place) -> Option<&'static str> {
+        if from == Place::Lan {
+            return Some(
+                "connections of hosts go over Multipath QUIC: use engine = \"mpquic\", or \"tcp\" \
+                 with the access that they are routed by",
+            );
+        }
         traffic.is_udp().then_some(
             "MPTCP does not carry UDP: use engine = \"tcp\" with the access that the datagrams take",
         )

@@ -22,7 +22,7 @@ pub(super) fn add_best_single(results: &mut [CaseResult], cases: &[Case]) {
         };
         let like_mine = |c: &Case| {
             c.variant == mine.variant
-                && c.traffic == mine.traffic
+                && (c.traffic == mine.traffic && c.from == mine.from && c.beside == mine.beside)
                 && c.events == mine.events
                 && (c.engine == mine.engine || c.engine.get().is_reference())
         };

@@ -17,7 +17,7 @@ use crate::cpu;
 use crate::scenario::{Case, Traffic};
 use crate::summary::{CaseResult, EventRow, TimelineRow};
 use braid_netns::error::LabError;
-use braid_netns::{AccessSpec, DeviceSpec, Family, Topology, TopologySpec};
+use braid_netns::{AccessSpec, DeviceSpec, Family, HostsSpec, Topology, TopologySpec};
 use braid_traffic::clock::now;
 
 /// How often the loop looks at the time when nothing happens.
@@ -273,6 +273,11 @@ fn topology_spec(context: &Context<'_>, case: &Case) -> TopologySpec {
             });
         }
     }
+    let hosts = case.has_hosts().then(|| HostsSpec {
+        // Of a plain path packets have to come back. Everything else brings its own way, and what
+        // would leave past that shall find none.
+        routed_by: case.engine.get().access().map(str::to_owned),
+    });
     let network = &context.scenario.network;
     let mut spec = TopologySpec::new(context.run.id().to_owned(), devices);
     spec.family = if network.ipv6 {
@@ -284,6 +289,7 @@ fn topology_spec(context: &Context<'_>, case: &Case) -> TopologySpec {
         .prefix
         .and_then(|(addr, len)| ipnet::IpNet::new(addr, len).ok());
     spec.mtu = network.mtu;
+    spec.hosts = hosts;
     spec.tcp_rmem = case.receive_buffers();
     spec.tcp_wmem = case.tcp_wmem;
     spec.ports = context.options.ports;

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use tokio::sync::mpsc;
 
 use super::Context;
+use braid_netns::error::LabError;
 use braid_netns::{Child, LineSink, Stream};
 use braid_traffic::clock::now;
 
@@ -63,6 +64,11 @@ pub(super) async fn wait_ready(child: &mut Child, lines: &Lines) -> Result<()> {
             return Ok(());
         }
         if let Some(exit) = child.try_wait()? {
+            if exit.status.code() == Some(3) {
+                let what = format!("start the {}: {}", child.name(), child.tail().join("\n  "));
+                let fix = "see what it says, or leave the case out with --only";
+                return Err(LabError::missing(what, fix).into());
+            }
             bail!(
                 "{} did not start ({}):\n  {}",
                 child.name(),

@@ -68,7 +68,7 @@ impl Ends {
         let dir = context.run.dir();
         journals::clear(dir)?;
         let mut configs = Configs::new(case, topology, device, dir)?;
-        engine.configure(case, topology.service, dir, &mut configs)?;
+        engine.configure(case, topology, dir, &mut configs)?;
         // The proxy first: it has to allow what the device will join.
         let mut started = Vec::new();
         if let Some(config) = &configs.proxy_of_others {

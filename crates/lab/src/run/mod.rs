@@ -14,6 +14,7 @@ pub mod guest;
 pub(crate) mod journals;
 mod kernel_counters;
 mod kernel_features;
+mod packets;
 mod preflight;
 mod processors;
 mod program;

@@ -4,7 +4,7 @@ use braid_mptcp::offer;
 use braid_mptcp::support::Support;
 
 use super::kernel_features::Controls;
-use crate::scenario::{Case, Scenario};
+use crate::scenario::{Case, Place, Scenario, Traffic};
 use braid_netns::error::LabError;
 
 /// Options that run a scenario on Braid's own kernel.
@@ -18,6 +18,14 @@ pub(super) fn preflight(scenario: &Scenario) -> Result<Controls, LabError> {
     let mptcp = |c: &Case| c.engine.get().has_subflows() || c.bystanders.iter().any(|b| b.mptcp);
     if scenario.cases.iter().any(mptcp) {
         support.require().map_err(missing)?;
+    }
+    let packets = |c: &Case| {
+        let of_hosts = |(t, from): (&Traffic, Place)| from == Place::Lan && t.is_udp();
+        !c.engine.get().in_kernel() && c.traffics().any(of_hosts)
+    };
+    if scenario.cases.iter().any(packets) {
+        // Connections of hosts go without; their packets go through a tunnel.
+        braid_netns::tun_usable()?;
     }
     for case in &scenario.cases {
         if !case.engine.get().in_kernel() {

@@ -9,7 +9,7 @@ use braid_core::Time;
 
 use super::Context;
 use super::child::{Lines, READY, log_sink, write_json};
-use braid_netns::{Child, Namespace, Spawn, Topology};
+use braid_netns::{Child, Namespace, Spawn};
 use braid_traffic::clock::now;
 use braid_traffic::{Role, TrafficEvent, TrafficReport, TrafficSpec};
 
@@ -76,17 +76,16 @@ impl App {
     }
 }
 
-/// Starts the server at the proxy, and when it listens the client, which connects from
-/// an address and to another than the server's where that is given.
+/// Starts the server, and when it listens the client, which connects from an address and to
+/// another than the server's where that is given.
 pub(super) async fn pair(
     context: &Context<'_>,
-    topology: &Topology,
-    client: &Namespace,
+    [client, at_server]: [&Namespace; 2],
     name: &str,
     spec: TrafficSpec,
     (local, by): (Option<IpAddr>, Option<SocketAddr>),
 ) -> Result<(App, App)> {
-    let mut server = start(context, &topology.proxy, &format!("{name}-server"), &spec)?;
+    let mut server = start(context, at_server, &format!("{name}-server"), &spec)?;
     let until = now() + READY;
     loop {
         match server.event().await? {

@@ -10,6 +10,7 @@ use braid_radio::emulator::api::Stats;
 use super::ceiling::{ceiling, fraction, mean_rate, payload};
 use super::events::{Outage, Schedule};
 use super::kernel_counters;
+use super::packets;
 use super::processors;
 use super::radio::Radio;
 use super::sampler::Sampler;
@@ -58,8 +59,8 @@ pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult
     let direction = case.traffic.direction();
     let (from, to) = i.traffic.window;
     let seconds = to.since(from).as_secs_f64();
-    let receiver = i.traffic.receiver(direction);
-    let sender = i.traffic.sender(direction);
+    let receiver = i.traffic.measured.receiver(direction);
+    let sender = i.traffic.measured.sender(direction);
     let mut r = blank(case, i.repeat);
     r.seconds = seconds;
     r.cpu_seconds = i.traffic.cpu_seconds;
@@ -89,6 +90,7 @@ pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult
             r.stalled_s = Some(v.stalled_s);
         }
     }
+    packets::add(&mut r, case, i.traffic);
     if let Some(f) = sender.and_then(|s| s.facts.as_ref()) {
         r.retransmitted_bytes = f.retransmitted_bytes;
         r.reinjected_bytes = f.reinjected_bytes;

@@ -12,27 +12,22 @@ use super::Context;
 use super::DEVICE;
 use super::child::log_sink;
 use super::program::{App, pair};
-use crate::engine::PORT;
-use crate::scenario::{Case, Command, Direction, Traffic, queued};
+use crate::engine::{BESIDE_PORT, PORT};
+use crate::scenario::{Beside, Case, Command, Direction, Place, Traffic, queued};
 use braid_netns::error::LabError;
 use braid_netns::{Device, Spawn, Topology};
 use braid_traffic::{
     self, CommandOutcome, CommandSpec, Role, RunningCommand, TrafficReport, TrafficSpec, Transport,
 };
 
-/// Results of the measured traffic.
-pub(super) struct Traffics {
+/// Reports of both ends of one traffic.
+#[derive(Default)]
+pub(super) struct Reports {
     pub(super) client: Option<TrafficReport>,
     pub(super) server: Option<TrafficReport>,
-    /// CPU time of the traffic's processes, s.
-    pub(super) cpu_seconds: f64,
-    /// Measured window, `CLOCK_MONOTONIC`.
-    pub(super) window: (Time, Time),
-    /// Outcome of a command that did not succeed.
-    pub(super) problem: Option<String>,
 }
 
-impl Traffics {
+impl Reports {
     /// The report of the end that received the measured data.
     pub(super) fn receiver(&self, direction: Direction) -> Option<&TrafficReport> {
         match direction {
@@ -48,14 +43,52 @@ impl Traffics {
             Direction::Down | Direction::Both => self.server.as_ref(),
         }
     }
+
+    /// Reports of the ends that received something.
+    pub(super) fn receivers(&self, direction: Direction) -> impl Iterator<Item = &TrafficReport> {
+        let (client, server) = match direction {
+            Direction::Down => (self.client.as_ref(), None),
+            Direction::Up => (None, self.server.as_ref()),
+            Direction::Both => (self.client.as_ref(), self.server.as_ref()),
+        };
+        client.into_iter().chain(server)
+    }
+}
+
+/// Results of the measured traffic, and of that beside it.
+pub(super) struct Traffics {
+    pub(super) measured: Reports,
+    pub(super) beside: Option<Reports>,
+    /// CPU time of the traffic's processes, s.
+    pub(super) cpu_seconds: f64,
+    /// Measured window, `CLOCK_MONOTONIC`.
+    pub(super) window: (Time, Time),
+    /// Outcome of a command that did not succeed.
+    pub(super) problem: Option<String>,
+}
+
+/// Both ends of traffic of our own.
+struct Pair {
+    server: App,
+    client: App,
+}
+
+impl Pair {
+    async fn reports(&mut self) -> Result<()> {
+        self.client.until_report().await?;
+        self.server.until_report().await
+    }
+
+    fn finish(self) -> (Reports, f64) {
+        let cpu_seconds = self.client.cpu_seconds + self.server.cpu_seconds;
+        let (client, server) = (self.client.report, self.server.report);
+        (Reports { client, server }, cpu_seconds)
+    }
 }
 
 /// The measured applications.
 enum Measured {
-    Ours {
-        server: Box<App>,
-        client: Box<App>,
-    },
+    Ours(Box<Pair>),
     Command {
         running: Box<RunningCommand>,
         outcome: Option<Box<CommandOutcome>>,
@@ -66,6 +99,7 @@ enum Measured {
 pub(super) struct Apps {
     case: Case,
     measured: Measured,
+    beside: Option<Pair>,
     /// Ended with the case.
     _bystanders: Vec<App>,
     started: Option<Time>,
@@ -82,6 +116,18 @@ impl Apps {
             .context("the topology lacks its device")?;
         // Before what is measured, so that it meets them as they are.
         let bystanders = bystanders(context, case, topology).await?;
+        let beside = match &case.beside {
+            None => None,
+            Some(Beside { traffic, from }) => {
+                let own = Own {
+                    name: "beside",
+                    port: BESIDE_PORT,
+                    traffic,
+                    from: *from,
+                };
+                Some(own.start(context, case, topology).await?)
+            }
+        };
         let measured = match &case.traffic {
             Traffic::Command(of) => {
                 let running = command(context, case, topology, device, of)?;
@@ -91,49 +137,19 @@ impl Apps {
                 }
             }
             ours => {
-                let engine = case.engine.get();
-                let transport = if ours.is_udp() {
-                    Transport::Udp
-                } else {
-                    engine.sockets()
+                let own = Own {
+                    name: "traffic",
+                    port: PORT,
+                    traffic: ours,
+                    from: case.from,
                 };
-                let local = engine.access().map(|a| address(device, a)).transpose()?;
-                let by = engine.forwarded();
-                let mut spec = spec(
-                    ours,
-                    SocketAddr::new(topology.service, PORT),
-                    transport,
-                    case,
-                )?;
-                spec.cc = context.controls.of_case(case).map(str::to_owned);
-                spec.warmup = case.warmup;
-                spec.seed = context.scenario.seed;
-                let slowest = case
-                    .accesses
-                    .iter()
-                    .map(longest_rtt)
-                    .max()
-                    .unwrap_or_default();
-                spec.setup += slowest * 8;
-                spec.grace += slowest * 2;
-                let (server, client) = pair(
-                    context,
-                    topology,
-                    &device.namespace,
-                    "traffic",
-                    spec,
-                    (local, by),
-                )
-                .await?;
-                Measured::Ours {
-                    server: Box::new(server),
-                    client: Box::new(client),
-                }
+                Measured::Ours(Box::new(own.start(context, case, topology).await?))
             }
         };
         Ok(Self {
             case: case.clone(),
             measured,
+            beside,
             _bystanders: bystanders,
             started: None,
         })
@@ -143,49 +159,56 @@ impl Apps {
     pub(super) async fn start_time(&mut self) -> Result<Time> {
         let start = match &mut self.measured {
             Measured::Command { running, .. } => running.started(),
-            Measured::Ours { client, .. } => client.connected().await?,
+            Measured::Ours(pair) => pair.client.connected().await?,
         };
+        if let Some(beside) = &mut self.beside {
+            beside.client.connected().await?;
+        }
         self.started = Some(start);
         Ok(start)
     }
 
-    /// Ends when the measured traffic has reported at both ends.
+    /// Ends when the measured traffic, and that beside it, have reported at both ends.
     pub(super) async fn reports(&mut self) -> Result<()> {
         match &mut self.measured {
-            Measured::Ours { server, client } => {
-                client.until_report().await?;
-                server.until_report().await
-            }
+            Measured::Ours(pair) => pair.reports().await?,
             Measured::Command { running, outcome } => {
                 while outcome.is_none() {
                     *outcome = running.poll()?.map(Box::new);
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
-                Ok(())
             }
+        }
+        match &mut self.beside {
+            Some(beside) => beside.reports().await,
+            None => Ok(()),
         }
     }
 
     pub(super) fn finish(self) -> Result<Traffics> {
         let start = self.started.context("the traffic never started")?;
+        let (beside, cpu_beside) = match self.beside.map(Pair::finish) {
+            Some((reports, cpu_seconds)) => (Some(reports), cpu_seconds),
+            None => (None, 0.0),
+        };
         match self.measured {
-            Measured::Ours { server, client } => {
-                let cpu_seconds = client.cpu_seconds + server.cpu_seconds;
-                let (client, server) = (client.report, server.report);
+            Measured::Ours(pair) => {
+                let (reports, cpu_seconds) = pair.finish();
                 let of = |r: &Option<TrafficReport>| {
                     r.as_ref()
                         .and_then(|r| Some((r.window_start_ns?, r.window_end_ns?)))
                 };
+                let (client, server) = (of(&reports.client), of(&reports.server));
                 let window = match self.case.traffic.direction() {
-                    Direction::Up => of(&server).or(of(&client)),
-                    Direction::Down | Direction::Both => of(&client).or(of(&server)),
+                    Direction::Up => server.or(client),
+                    Direction::Down | Direction::Both => client.or(server),
                 };
                 let window =
                     window.unwrap_or((start + self.case.warmup, start + self.case.duration));
                 Ok(Traffics {
-                    client,
-                    server,
-                    cpu_seconds,
+                    measured: reports,
+                    beside,
+                    cpu_seconds: cpu_seconds + cpu_beside,
                     window,
                     problem: None,
                 })
@@ -196,15 +219,72 @@ impl Apps {
                 let warm = start + self.case.warmup;
                 let from = if warm < o.end { warm } else { start };
                 Ok(Traffics {
-                    client: None,
-                    server: None,
-                    cpu_seconds: o.cpu_seconds,
+                    measured: Reports::default(),
+                    beside,
+                    cpu_seconds: o.cpu_seconds + cpu_beside,
                     window: (from, o.end),
                     problem: o.problem,
                 })
             }
         }
     }
+}
+
+/// Traffic of our own that a case asks for.
+struct Own<'a> {
+    /// Name of its processes.
+    name: &'static str,
+    port: u16,
+    traffic: &'a Traffic,
+    from: Place,
+}
+
+impl Own<'_> {
+    /// Starts both ends where they belong.
+    async fn start(&self, context: &Context<'_>, case: &Case, topology: &Topology) -> Result<Pair> {
+        let device = (topology.device(DEVICE)).context("the topology lacks its device")?;
+        let engine = case.engine.get();
+        let (namespaces, at, ways) = match self.from {
+            Place::Device => {
+                let local = engine.access().map(|a| address(device, a)).transpose()?;
+                let by = engine.forwarded(self.port);
+                let namespaces = [&device.namespace, &topology.proxy];
+                (namespaces, topology.service, (local, by))
+            }
+            Place::Lan => {
+                let hosts = (topology.hosts.as_ref()).context("the topology lacks its hosts")?;
+                let namespaces = [&hosts.host, &hosts.server];
+                (namespaces, hosts.server_addr, (None, None))
+            }
+        };
+        let transport = match self.from {
+            _ if self.traffic.is_udp() => Transport::Udp,
+            Place::Device => engine.sockets(),
+            Place::Lan => Transport::Tcp,
+        };
+        let at = SocketAddr::new(at, self.port);
+        let spec = own_spec(context, case, self.traffic, at, transport)?;
+        let (server, client) = pair(context, namespaces, self.name, spec, ways).await?;
+        Ok(Pair { server, client })
+    }
+}
+
+/// Specification of traffic of the case, which waits for the slowest access.
+fn own_spec(
+    context: &Context<'_>,
+    case: &Case,
+    traffic: &Traffic,
+    at: SocketAddr,
+    transport: Transport,
+) -> Result<TrafficSpec> {
+    let slowest = (case.accesses.iter().map(longest_rtt).max()).unwrap_or_default();
+    let mut spec = spec(traffic, at, transport, case)?;
+    spec.cc = context.controls.of_case(case).map(str::to_owned);
+    spec.warmup = case.warmup;
+    spec.seed = context.scenario.seed;
+    spec.setup += slowest * 8;
+    spec.grace += slowest * 2;
+    Ok(spec)
 }
 
 async fn bystanders(context: &Context<'_>, case: &Case, topology: &Topology) -> Result<Vec<App>> {
@@ -235,8 +315,7 @@ async fn bystanders(context: &Context<'_>, case: &Case, topology: &Topology) -> 
             let local = first.filter(|_| !b.mptcp);
             let (server, client) = pair(
                 context,
-                topology,
-                &from.namespace,
+                [&from.namespace, &topology.proxy],
                 &name,
                 spec,
                 (local, None),

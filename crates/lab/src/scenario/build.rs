@@ -13,7 +13,7 @@ use super::plan::Planned;
 use super::raw::{RawAccess, RawCase, RawChange, RawLink, RawScenario, RawTraffic, RawVariant};
 use super::{
     AccessSetup, Bystander, Case, Network, Overrides, Scenario, Traffic, backhaul, link, network,
-    only, policy, traffic,
+    only, place, policy, traffic,
 };
 use crate::engine;
 use crate::summary::PaperFigure;
@@ -411,6 +411,7 @@ fn head_comment(text: &str) -> String {
 
 /// Reads the traffic of other devices.
 fn of_others(raw: &Spanned<RawTraffic>) -> Result<Traffic, Problem> {
+    place::none_named(raw)?;
     match traffic::traffic(raw)? {
         Traffic::Command(_) => {
             let m = "traffic \"command\" runs on the measured device alone: give other devices \

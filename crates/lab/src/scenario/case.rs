@@ -8,7 +8,7 @@ use super::build::{Builder, Setting, no_access};
 use super::diagnostic::Problem;
 use super::raw::{RawCase, RawVariant};
 use super::text::Text;
-use super::{AccessSetup, Bystander, Case, Event, network, policy, traffic, weights};
+use super::{AccessSetup, Bystander, Case, Event, network, place, policy, weights};
 use crate::engine;
 
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -44,10 +44,8 @@ impl Builder<'_> {
             return Err(Problem::at(raw.name.span(), "`accesses` is empty"));
         }
         let (duration, warmup) = self.times(raw, variant)?;
-        let traffic = traffic::traffic(&raw.traffic)?;
-        if let Some(why) = engine.get().refuses(&traffic) {
-            return Err(Problem::at(raw.traffic.span(), why));
-        }
+        let (traffic, from) = place::of_engine(&raw.traffic, &engine)?;
+        let beside = place::beside(raw, &engine)?;
         policy::check_expectation(raw, !engine.get().has_subflows(), &traffic)?;
         self.covers(setting, duration, raw)?;
         let weights = raw.weights.as_ref();
@@ -96,6 +94,8 @@ impl Builder<'_> {
             policy: *policy,
             probes: policy::probes(raw, &used)?,
             traffic,
+            from,
+            beside,
             tcp_rmem: network::buffer(raw.tcp_rmem.as_ref(), "tcp_rmem")?.or(network.tcp_rmem),
             tcp_wmem: network::buffer(raw.tcp_wmem.as_ref(), "tcp_wmem")?
                 .or(network.tcp_wmem)

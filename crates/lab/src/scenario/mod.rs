@@ -10,6 +10,7 @@ mod files;
 mod link;
 mod network;
 mod only;
+mod place;
 mod plan;
 mod policy;
 pub(crate) mod raw;
@@ -40,10 +41,11 @@ pub(crate) use diagnostic::Problem;
 pub(crate) use diagnostic::nearest;
 use files::Files;
 pub(crate) use network::queued;
+pub use place::{Beside, Place};
 pub use shipped::{Shipped, find_trace as shipped_trace, print, shipped};
 pub use source::Source;
 pub(crate) use text::Text;
-pub use traffic::{Bulk, Cbr, Command, Direction, RequestResponse, Traffic, Video};
+pub use traffic::{Bulk, Cbr, Command, Direction, RequestResponse, Traffic, Video, Voip};
 
 pub use crate::engine::{Engine, Mpquic, Mptcp, Tcp};
 use crate::summary::PaperFigure;
@@ -241,6 +243,12 @@ pub struct Case {
     pub probes: Option<Transfers>,
     /// Traffic of the application.
     pub traffic: Traffic,
+    /// Place where it begins.
+    #[serde(default)]
+    pub from: Place,
+    /// Traffic of another application at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
     /// Receive buffers of TCP sockets: least, initial, greatest, bytes; `None`: by the
     /// kernel that runs.
     pub tcp_rmem: Option<[u32; 3]>,
@@ -267,6 +275,17 @@ impl Case {
     /// Receive buffers of TCP sockets on the kernel that runs here.
     pub fn receive_buffers(&self) -> [u32; 3] {
         self.tcp_rmem.unwrap_or_else(buffers::to_receive)
+    }
+
+    /// Returns the traffic of its applications, the measured one first.
+    pub fn traffics(&self) -> impl Iterator<Item = (&Traffic, Place)> {
+        let beside = self.beside.iter().map(|b| (&b.traffic, b.from));
+        std::iter::once((&self.traffic, self.from)).chain(beside)
+    }
+
+    /// Whether some of its traffic begins at a host behind the device.
+    pub fn has_hosts(&self) -> bool {
+        self.traffics().any(|(_, from)| from == Place::Lan)
     }
 
     /// Returns the scheduler and its keys as the control API takes them.

@@ -303,6 +303,7 @@ pub(crate) struct RawCase {
     pub(crate) estimator: Option<Spanned<String>>,
     pub(crate) probes: Option<Spanned<RawProbes>>,
     pub(crate) traffic: Spanned<RawTraffic>,
+    pub(crate) beside: Option<Spanned<RawTraffic>>,
     pub(crate) tcp_rmem: Option<Spanned<[u32; 3]>>,
     pub(crate) tcp_wmem: Option<Spanned<[u32; 3]>>,
     pub(crate) short_queues: Option<bool>,
@@ -327,6 +328,7 @@ pub(crate) type RawTraffic = Either<String, RawTrafficTable>;
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawTrafficTable {
     pub(super) kind: Option<Spanned<String>>,
+    pub(super) from: Option<Spanned<String>>,
     pub(super) direction: Option<Way>,
     pub(super) bytes: Option<Spanned<Text<Size>>>,
     pub(super) rate: Option<Spanned<Text<Rate>>>,
@@ -337,13 +339,15 @@ pub(crate) struct RawTrafficTable {
     pub(super) bitrates: Option<Spanned<Vec<Text<Rate>>>>,
     pub(super) segment: Option<Spanned<Text<Duration>>>,
     pub(super) buffer: Option<Spanned<Text<Duration>>>,
+    pub(super) codec: Option<Spanned<String>>,
+    pub(super) jitter_buffer: Option<Spanned<Text<Duration>>>,
     pub(super) run: Option<Spanned<String>>,
     pub(super) server: Option<Spanned<String>>,
     pub(super) time_limit: Option<Spanned<Text<Duration>>>,
 }
 
 impl RawTrafficTable {
-    /// Names of the keys that are given, beside `kind`.
+    /// Names of the keys that are given, beside `kind` and `from`, which every kind has.
     pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
         let given = [
             ("direction", self.direction.is_some()),
@@ -356,6 +360,8 @@ impl RawTrafficTable {
             ("bitrates", self.bitrates.is_some()),
             ("segment", self.segment.is_some()),
             ("buffer", self.buffer.is_some()),
+            ("codec", self.codec.is_some()),
+            ("jitter_buffer", self.jitter_buffer.is_some()),
             ("run", self.run.is_some()),
             ("server", self.server.is_some()),
             ("time_limit", self.time_limit.is_some()),

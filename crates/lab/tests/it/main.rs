@@ -5,6 +5,7 @@ mod report_files;
 mod report_table;
 mod scenario;
 mod scenario_backhaul;
+mod scenario_hosts;
 mod scenario_plan;
 mod scenario_quic;
 mod synthetic;

@@ -6,7 +6,8 @@ mod cell;
 use super::cases::Case;
 use super::files::human_bytes;
 use super::numbers::{of_wire, percent, plain, short};
-use crate::summary::{CaseResult, EngineCpu};
+use crate::summary::{CaseResult, EngineCpu, Packets, Voice};
+use braid_core::stats::Percentiles;
 use cell::range;
 pub(crate) use cell::{Align, Column, Text, Tone};
 
@@ -15,6 +16,20 @@ const REQUESTS: &str = "request-response";
 /// Whether goodput is what the case is about; requests of a byte have none.
 fn has_goodput(r: &CaseResult) -> bool {
     r.traffic != REQUESTS
+}
+
+/// Datagrams of the measured traffic, or else of that beside it.
+fn packets(r: &CaseResult) -> Option<Packets> {
+    r.packets.or_else(|| r.beside.as_ref()?.packets)
+}
+
+/// The call that is measured, or else the one beside.
+fn voice(r: &CaseResult) -> Option<Voice> {
+    r.voice.or_else(|| r.beside.as_ref()?.voice)
+}
+
+fn of_due(packets: Packets, part: fn(&Packets) -> u64) -> f64 {
+    part(&packets) as f64 / packets.due.max(1) as f64
 }
 
 /// A column as the table has it.
@@ -141,6 +156,51 @@ const COLUMNS: &[ColumnSpec] = &[
             short(c.latency(|l| l.max)?)
         )))
     }),
+    right("lost", "datagrams lost", 1, |c, _| {
+        let of = c.median(|r| Some(of_due(packets(r)?, |p| p.lost)))?;
+        Some(Text::new(percent(of, false)))
+    }),
+    right("out of\norder", "datagrams out of order", 2, |c, _| {
+        let of = c.median(|r| Some(of_due(packets(r)?, |p| p.reordered)))?;
+        Some(Text::new(percent(of, false)))
+    }),
+    right("MOS\nworst 8 s", "MOS of the call", 1, |c, _| {
+        let (whole, worst) = (
+            c.median(|r| Some(voice(r)?.mos))?,
+            c.median(|r| Some(voice(r)?.worst_mos))?,
+        );
+        // Nearly all users are satisfied from here on (G.107 Annex B, R = 80).
+        let tone = if worst >= 4.03 {
+            Tone::Good
+        } else {
+            Tone::Plain
+        };
+        Some(Text::new(format!("{whole:.2} / {worst:.2}")).tone(tone))
+    }),
+    right(
+        "beside\nMbit/s",
+        "goodput of the traffic beside",
+        3,
+        |c, _| {
+            let s = c.spread(|r| {
+                let beside = r.beside.as_ref().filter(|b| b.voice.is_none())?;
+                Some(beside.goodput_mbps)
+            })?;
+            Some(Text::spread(Some(s), None))
+        },
+    ),
+    right(
+        "beside ms\nmean / p99",
+        "latency of the traffic beside",
+        3,
+        |c, _| {
+            let of = |part: fn(&Percentiles) -> f64| {
+                c.median(|r| r.beside.as_ref()?.latency_ms.as_ref().map(part))
+            };
+            let (mean, p99) = (of(|l| l.mean)?, of(|l| l.p99)?);
+            Some(Text::new(format!("{} / {}", short(mean), short(p99))))
+        },
+    ),
     right("done\ns", "time to the last byte", 2, |c, _| {
         let s = c.spread(|r| r.completion_s)?;
         Some(Text::spread(Some(s), c.paper("completion_s")))

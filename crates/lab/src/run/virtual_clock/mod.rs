@@ -96,8 +96,16 @@ pub fn run(
     runtime.block_on(run_all(scenario, options, guests, &parts, progress))
 }
 
-/// The guest holds nothing but Braid.
+/// The guest holds nothing but Braid, and its kernel no netfilter.
 fn possible(case: &Case) -> Result<(), LabError> {
+    if case.has_hosts() {
+        return Err(LabError::BadInput(format!(
+            "case \"{}\" has traffic from = \"lan\", which the daemons divert by netfilter: the \
+             kernel of the virtual clock has none. Leave the case out with --only, or run it with \
+             --clock real",
+            case.name
+        )));
+    }
     let what = match &case.traffic {
         Traffic::Command(command) => &command.run,
         _ => return Ok(()),
@@ -105,7 +113,7 @@ fn possible(case: &Case) -> Result<(), LabError> {
     Err(LabError::BadInput(format!(
         "case \"{}\" runs the command \"{what}\", which is not there on the virtual clock: its \
          guests hold no programs but Braid's own. Use traffic of the lab's own (bulk, \
-         request-response, cbr, video), leave the case out with --only, or run it with \
+         request-response, cbr, video, voip), leave the case out with --only, or run it with \
          --clock real",
         case.name
     )))

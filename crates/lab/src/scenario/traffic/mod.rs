@@ -6,6 +6,7 @@ mod cbr;
 mod command;
 mod request_response;
 mod video;
+mod voip;
 
 use std::ops::Range;
 
@@ -21,6 +22,7 @@ pub use cbr::Cbr;
 pub use command::Command;
 pub use request_response::RequestResponse;
 pub use video::Video;
+pub use voip::Voip;
 
 /// Direction of the data that is measured. Down is from the proxy to the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,7 +87,7 @@ trait TrafficKind: Sized {
         Direction::Down
     }
 
-    /// Whether it sends UDP datagrams, which no engine carries.
+    /// Whether it sends UDP datagrams.
     fn is_udp(&self) -> bool {
         false
     }
@@ -134,7 +136,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Whether it sends UDP datagrams, which no engine carries.
+            /// Whether it sends UDP datagrams.
             pub fn is_udp(&self) -> bool {
                 match self {
                     $(Self::$kind(kind) => kind.is_udp(),)*
@@ -172,6 +174,7 @@ kinds! {
     Cbr,
     Video,
     Command,
+    Voip,
 }
 
 fn read<T: TrafficKind>(given: &Given<'_>) -> Result<T, Problem> {
