@@ -66,6 +66,10 @@ const SHIPPED: &[Shipped] = embed![
     "receivers",
     "overrun",
     "appearing",
+    "lan",
+    "one-udp-flow",
+    "four-lte",
+    "bufferbloat",
 ];
 
 const TRACES: &[(&str, &[u8])] = embed_traces!["traces/walk.csv", "traces/drive-5g4g.csv"];
