@@ -269,7 +269,12 @@ impl Builder<'_> {
     fn namespace(&mut self, name: &str) -> Result<Namespace> {
         let namespace = Namespace::create(name)?;
         let spec = self.spec;
-        let mut settings = sysctl::base(spec.family, spec.tcp_rmem, spec.tcp_wmem);
+        // A daemon that serves hosts diverts both families, whichever they use.
+        let family = match &spec.hosts {
+            Some(_) => Family::Ipv6,
+            None => spec.family,
+        };
+        let mut settings = sysctl::base(family, spec.tcp_rmem, spec.tcp_wmem);
         settings.extend(spec.sysctls.iter().map(|(k, v)| (k.clone(), v.clone())));
         for refused in namespace.run(|| sysctl::apply(&settings))? {
             // The same line comes from every namespace.
