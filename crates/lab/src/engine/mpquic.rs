@@ -199,7 +199,9 @@ impl LabEngine for Mpquic {
                 dns: false,
             });
             // Packets need a TUN device, which the machine may lack; connections do not.
-            configs.proxy.gateway = Some(config::Gateway::default());
+            if braid_netns::tun_usable().is_ok() {
+                configs.proxy.gateway = Some(config::Gateway::default());
+            }
         }
         Ok(())
     }
