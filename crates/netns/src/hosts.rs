@@ -93,6 +93,7 @@ fn wire(
 ) -> Result<Interface> {
     let mac = links::hardware_address(number, 1);
     links::veth_pair(router, near, (end, FAR), mac)?;
+    router.run(|| sysctl::apply(&sysctl::link_local(near)))?;
     let len = link.prefix_len;
     let here = links::bring_up(router, near, (link.proxy, len), spec.mtu, |l| l)?;
     let there = links::bring_up(end, FAR, (link.device, len), spec.mtu, |l| l)?;

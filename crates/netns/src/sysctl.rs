@@ -67,6 +67,14 @@ pub(super) fn forwarding(family: Family) -> Vec<Setting> {
     vec![(key.into(), "1".into())]
 }
 
+/// Returns the settings by which an interface gets a link-local address of IPv6 when it comes up: a
+/// router asks by that for the neighbours to whom it forwards (RFC 4861 7.2.2), and by no other.
+pub(super) fn link_local(interface: &str) -> Vec<Setting> {
+    let key = format!("net.ipv6.conf.{interface}.addr_gen_mode");
+    let setting = has_ipv6().then(|| (key, "0".to_owned()));
+    setting.into_iter().collect()
+}
+
 /// Applies settings to the calling thread's namespace, as far as the kernel
 /// lets; returns a line for each that it did not take.
 pub(super) fn apply(settings: &[Setting]) -> Vec<String> {
