@@ -1,5 +1,5 @@
 //! Parameter sets of measured devices, each named by its source and access, with what is known of
-//! how well it fits. To add one: an entry in [`fitted`] or [`published`].
+//! how well it fits. To add one: an entry in `fitted` or `published`.
 
 mod fitted;
 mod published;
