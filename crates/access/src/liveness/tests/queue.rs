@@ -40,7 +40,11 @@ proptest! {
         prop_assert_eq!(s.found.len(), 1, "{:?}", s.found);
         let (silent, k, when) = s.found[0];
         prop_assert!(silent && k == 0);
-        prop_assert!(when <= at + 3 * rtt + 100, "{} after {}", when, at);
+        // Behind a long queue it is asked early, but not again soon after that: then the bound grows by
+        // twice of what is wanting for an answer to what is asked after 40 ms.
+        let wanting = (40 + (rtt + queue) * 5 / 4).saturating_sub(3 * rtt + 92);
+        let bound = at + 3 * rtt + 100 + 2 * wanting;
+        prop_assert!(when <= bound, "{} after {}, at most {}", when, at, bound);
     }
 }
 
