@@ -9,6 +9,7 @@ mod hwmon;
 mod iio;
 mod power_supply;
 mod powercap;
+mod sensor;
 #[cfg(test)]
 mod tests;
 
