@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::radio::{Radio, Timers};
+use super::radio::{Carrying, Radio, Timers};
 use super::{Energy, Interval, PowerModel, Signal};
 
 /// Shift of the base by one measure of the signal.
@@ -104,12 +104,14 @@ impl PowerModel for Affine {
     fn advance(&mut self, interval: &Interval) -> Energy {
         let p = &self.p;
         let spent = self.radio.pass(interval, &self.timers);
-        let (down, up) = interval.mbit();
-        let uplink = if up > down { p.uplink_mw } else { 0.0 };
-        let carried = p.down_mw_per_mbps * down + p.up_mw_per_mbps * up;
-        let base = p.base_at_mw(interval.signal) + uplink;
+        let carrying = Carrying {
+            base_mw: p.base_at_mw(interval.signal),
+            uplink_mw: p.uplink_mw,
+            down_mw_per_mbps: p.down_mw_per_mbps,
+            up_mw_per_mbps: p.up_mw_per_mbps,
+        };
         Energy {
-            active_joules: (base * spent.active_s + carried) / 1e3,
+            active_joules: carrying.joules(interval, spent.active_s),
             promotion_joules: p.promotion_mw * spent.promotion_s / 1e3,
             tail_joules: p.tail_mw * spent.in_tail_s() / 1e3,
             idle_joules: p.idle_mw * spent.idle_s / 1e3,

@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::radio::{Radio, Timers};
+use super::radio::{Carrying, Radio, Timers};
 use super::{Energy, Interval, PowerModel};
 
 /// Parameters of the RRC model.
@@ -103,16 +103,19 @@ impl PowerModel for Drx {
     fn advance(&mut self, interval: &Interval) -> Energy {
         let p = &self.p;
         let spent = self.radio.pass(interval, &self.timers);
-        let (down, up) = interval.mbit();
-        let uplink = if up > down { p.uplink_mw } else { 0.0 };
-        let carried = p.down_mw_per_mbps * down + p.up_mw_per_mbps * up;
+        let carrying = Carrying {
+            base_mw: p.connected_mw,
+            uplink_mw: p.uplink_mw,
+            down_mw_per_mbps: p.down_mw_per_mbps,
+            up_mw_per_mbps: p.up_mw_per_mbps,
+        };
         let tail_s = p.tail_ms / 1e3;
         let continuous_s = (p.inactivity_ms / 1e3).min(tail_s);
         let tail = p.connected_mw * spent.tail_within_s(0.0, continuous_s)
             + self.cycles_mw * spent.tail_within_s(continuous_s, tail_s)
             + self.paging_mw * spent.tail_within_s(tail_s, f64::INFINITY);
         Energy {
-            active_joules: ((p.connected_mw + uplink) * spent.active_s + carried) / 1e3,
+            active_joules: carrying.joules(interval, spent.active_s),
             promotion_joules: p.promotion_mw * spent.promotion_s / 1e3,
             tail_joules: tail / 1e3,
             idle_joules: self.paging_mw * spent.idle_s / 1e3,

@@ -34,6 +34,29 @@ fn from_ms(ms: f64) -> Duration {
     Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default()
 }
 
+/// Energy while data flows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carrying {
+    /// Power without throughput, mW.
+    pub(super) base_mw: f64,
+    /// Power on top while more flows from the device than towards it, mW.
+    pub(super) uplink_mw: f64,
+    /// Power for each Mbit/s towards the device, mW.
+    pub(super) down_mw_per_mbps: f64,
+    /// Power for each Mbit/s from the device, mW.
+    pub(super) up_mw_per_mbps: f64,
+}
+
+impl Carrying {
+    /// Returns the energy of an interval of which so many seconds were active, J.
+    pub(super) fn joules(&self, interval: &Interval, active_s: f64) -> f64 {
+        let (down, up) = interval.mbit();
+        let uplink = if up > down { self.uplink_mw } else { 0.0 };
+        let carried = self.down_mw_per_mbps * down + self.up_mw_per_mbps * up;
+        ((self.base_mw + uplink) * active_s + carried) / 1e3
+    }
+}
+
 /// State of a radio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
