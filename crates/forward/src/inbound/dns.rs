@@ -5,7 +5,7 @@
 mod message;
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +20,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::tproxy::{Ports, has_no_v6};
-use super::transparent;
+use super::{Ports, transparent};
 use crate::carrier::Carrier;
 use crate::wire::Target;
 
@@ -54,17 +53,7 @@ impl Dns {
     /// # Errors
     /// The kernel's refusal: it takes the capability CAP_NET_ADMIN.
     pub fn listen() -> io::Result<Self> {
-        let v4 = socket(Ipv4Addr::LOCALHOST.into())?;
-        let v6 = match socket(Ipv6Addr::LOCALHOST.into()) {
-            Ok(v6) => Some(v6),
-            Err(e) if has_no_v6(&e) => None,
-            Err(e) => return Err(e),
-        };
-        let port = |s: &UdpSocket| Ok::<_, io::Error>(s.local_addr()?.port());
-        let ports = Ports {
-            v4: port(&v4)?,
-            v6: v6.as_ref().map(port).transpose()?,
-        };
+        let (v4, v6, ports) = transparent::of_both_families(socket, UdpSocket::local_addr)?;
         Ok(Self { v4, v6, ports })
     }
 

@@ -2,7 +2,7 @@
 //! ([`crate::divert`]). The program, or the host of the LAN, need not know.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use socket2::Type;
@@ -53,17 +53,7 @@ impl Tproxy {
     /// # Errors
     /// The socket's; it takes the capability CAP_NET_ADMIN.
     pub fn listen() -> io::Result<Self> {
-        let v4 = listener(Ipv4Addr::LOCALHOST.into())?;
-        let v6 = match listener(Ipv6Addr::LOCALHOST.into()) {
-            Ok(v6) => Some(v6),
-            Err(e) if has_no_v6(&e) => None,
-            Err(e) => return Err(e),
-        };
-        let port = |l: &TcpListener| Ok::<_, io::Error>(l.local_addr()?.port());
-        let ports = Ports {
-            v4: port(&v4)?,
-            v6: v6.as_ref().map(port).transpose()?,
-        };
+        let (v4, v6, ports) = transparent::of_both_families(listener, TcpListener::local_addr)?;
         let open = Open::default();
         Ok(Self {
             v4,
@@ -115,14 +105,6 @@ impl Tproxy {
             None => serve_each(self.v4, serve).await,
         }
     }
-}
-
-/// Whether an error says that the machine has no IPv6.
-pub(super) fn has_no_v6(e: &io::Error) -> bool {
-    matches!(
-        e.raw_os_error(),
-        Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL)
-    )
 }
 
 fn listener(at: IpAddr) -> io::Result<TcpListener> {
