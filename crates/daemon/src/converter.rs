@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::DaemonError;
 use crate::config::Config;
+use crate::config::quic::allowed;
 use crate::engine::Result;
 
 /// `[converter]`.
@@ -33,10 +34,7 @@ pub struct Converter {
 impl Converter {
     /// Takes `[converter]` over; `otherwise`: the destinations where it names none.
     pub(crate) fn take_over(c: file::Converter, otherwise: Option<&Allowed>) -> Self {
-        let allow = c.allow.map(|a| Allowed {
-            internet: a.internet,
-            networks: a.networks,
-        });
+        let allow = c.allow.map(allowed);
         Self {
             port: c.port,
             cookie_file: c.cookie_file,

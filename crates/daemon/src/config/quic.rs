@@ -83,6 +83,14 @@ pub enum Who {
     Anyone,
 }
 
+/// Returns the destinations that `allow` names.
+pub(crate) fn allowed(of: config::Allow) -> Allowed {
+    Allowed {
+        internet: of.internet,
+        networks: of.networks,
+    }
+}
+
 /// Takes `[mpquic]` over, and checks it against what the engine has.
 pub(super) fn take_over(
     c: config::Mpquic,
@@ -131,10 +139,7 @@ pub(super) fn take_over(
         },
         forward: c.forward,
         socks: c.socks,
-        allow: Allowed {
-            internet: c.allow.internet,
-            networks: c.allow.networks,
-        },
+        allow: allowed(c.allow),
         gateway: gateway
             .and_then(config::Gateway::pools)
             .map(|(v4, v6)| Pools { v4, v6 }),
