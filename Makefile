@@ -4,6 +4,9 @@ BUILD := .build
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PATH := $(CURDIR)/$(BUILD)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
 BRAID := $(CARGO_TARGET_DIR)/release/braid
+# Profile of tests and lints, and the program as they build it.
+CHECKS := checks
+CHECKED := $(CARGO_TARGET_DIR)/$(CHECKS)/braid
 
 .PHONY: help demo test lint build kernel guest soak soak-kernel setup bench bench-long \
   bench-recovery bench-weights bench-fairness bench-cost bench-lab bench-mpquic bench-swing bench-downloads \
@@ -56,8 +59,8 @@ demo: build
 lint: setup
 	@scripts/setup.sh lint
 	cargo fmt --all --check
-	cargo clippy --release --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --release --workspace --no-deps --locked --quiet
+	cargo clippy --profile $(CHECKS) --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --profile $(CHECKS) --workspace --no-deps --locked --quiet
 	cargo deny --log-level error check licenses bans sources
 	@if cargo deny fetch db >/dev/null 2>&1; then cargo deny --log-level error check advisories; \
 	else echo 'advisories: skipped, the RustSec database cannot be fetched from here'; fi
@@ -68,10 +71,8 @@ lint: setup
 test: lint kernel
 	@scripts/setup.sh build
 	@scripts/setup.sh test
-	kernel/test/run.sh schedulers
-	kernel/test/run.sh soak 500
-	@BUILD=$(BUILD) BRAID=$(BRAID) scripts/tests.sh
-	scripts/check-docs.sh
+	@BUILD=$(BUILD) PROFILE=$(CHECKS) BRAID=$(CHECKED) scripts/tests.sh
+	BRAID=$(CHECKED) scripts/check-docs.sh
 
 BENCH := cargo run --release --locked -p braid-bench --
 bench: build

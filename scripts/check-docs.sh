@@ -4,7 +4,7 @@
 # workspace uses has its reason.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-braid=${CARGO_TARGET_DIR:-target}/release/braid
+braid=${BRAID:-${CARGO_TARGET_DIR:-target}/release/braid}
 fail=0
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
