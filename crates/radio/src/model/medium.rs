@@ -88,7 +88,7 @@ pub struct MediumStats {
 }
 
 /// Counters of one station of a medium.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StationStats {
     /// Packets received by their receiver.
     pub delivered_packets: u64,
@@ -104,4 +104,16 @@ pub struct StationStats {
     pub dropped_packets: u64,
     /// Time this station occupied the channel, acknowledgements excluded.
     pub airtime: Duration,
+    /// Per receiver.
+    #[serde(default)]
+    pub receivers: Vec<ReceiverStats>,
+}
+
+/// Counters of what a station sends to one receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReceiverStats {
+    /// Time on the air with frames that did not collide, acknowledgements excluded.
+    pub airtime: Duration,
+    /// Time on the air with frames that collided.
+    pub collided_airtime: Duration,
 }

@@ -30,7 +30,7 @@ pub mod wifi;
 mod tests;
 
 pub use check::{SpecError, check_rate};
-pub use medium::{Head, Medium, MediumStats, StationStats, Stations};
+pub use medium::{Head, Medium, MediumStats, ReceiverStats, StationStats, Stations};
 pub use network::{LinkId, Network, StationLink};
 pub use rate::rate_at;
 pub use spec::{

@@ -12,7 +12,7 @@ use rand::RngExt;
 use super::phy::Phy;
 use super::spec::{WifiError, WifiSpec};
 use super::window::{Address, Window};
-use crate::model::{Head, Medium, MediumStats, StationStats, Stations};
+use crate::model::{Head, Medium, MediumStats, ReceiverStats, StationStats, Stations};
 
 /// An 802.11 channel on which every station hears every other.
 ///
@@ -60,6 +60,7 @@ struct Station {
 struct Sending {
     to: Address,
     packets: u32,
+    air: Duration,
     reply: Duration,
     /// The owner forgot the packets meanwhile.
     void: bool,
@@ -139,6 +140,7 @@ impl Dcf {
                         self.sending.push(Sending {
                             to,
                             packets: frame.packets,
+                            air: frame.air,
                             reply: frame.reply,
                             void: false,
                         });
@@ -184,9 +186,12 @@ impl Dcf {
                 station.stats.delivered_bytes += settled.bytes;
                 station.stats.dropped_packets += settled.dropped;
             }
+            let on_air = station.on_air(to.receiver);
             if collision {
+                on_air.collided_airtime += sending.air;
                 station.stats.collided += 1;
             } else {
+                on_air.airtime += sending.air;
                 station.stats.garbled_packets += u64::from(failed);
                 // Those that did not understand the frame know from its start
                 // how long its reply would take.
@@ -212,6 +217,15 @@ impl Station {
             self.windows.resize_with(index + 1, Window::default);
         }
         &mut self.windows[index]
+    }
+
+    /// Counters of what is sent to `receiver`.
+    fn on_air(&mut self, receiver: u32) -> &mut ReceiverStats {
+        let (index, all) = (receiver as usize, &mut self.stats.receivers);
+        if index >= all.len() {
+            all.resize_with(index + 1, ReceiverStats::default);
+        }
+        &mut all[index]
     }
 
     /// Slots to wait from `base` on, given the station's oldest packet.
@@ -290,7 +304,7 @@ impl Medium for Dcf {
             busy: self.busy,
             rounds: self.rounds,
             collisions: self.collisions,
-            stations: self.stations.iter().map(|s| s.stats).collect(),
+            stations: self.stations.iter().map(|s| s.stats.clone()).collect(),
         }
     }
 }

@@ -65,7 +65,7 @@ fn a_busy_channel_is_used_after_a_uniform_backoff() {
 #[test]
 fn packets_are_given_up_at_the_retry_limit() {
     let (stats, queues) = saturated(&g(), &[None], 1.0, 10.0);
-    let only = stats.stations[0];
+    let only = &stats.stations[0];
     assert_eq!((only.delivered_packets, queues.delivered.len()), (0, 0));
     assert_eq!(only.dropped_packets, only.attempts / 7);
     assert_eq!(only.dropped_packets, queues.dropped);
@@ -103,7 +103,7 @@ fn an_aggregate_repeats_only_what_was_garbled() {
         let (lossy, queues) = saturated(&spec, &[None], 0.1, 5.0);
         let efficiency = total_mbps(&lossy, 5.0) / total_mbps(&clean, 5.0);
         assert!(expected.contains(&efficiency), "{standard}: {efficiency}");
-        let sent = lossy.stations[0];
+        let sent = &lossy.stations[0];
         assert_eq!(sent.delivered_packets, queues.delivered.len() as u64);
         assert!(
             queues
@@ -288,5 +288,12 @@ proptest! {
                 prop_assert!(of.map(|d| d.number).collect::<Vec<_>>().is_sorted_by(|a, b| a < b));
             }
         }
+        let on_air = |s: &StationStats| -> Duration {
+            s.receivers.iter().map(|r| r.airtime + r.collided_airtime).sum()
+        };
+        // A frame counts for its receiver when it has ended.
+        prop_assert!(stats.stations.iter().all(|s| on_air(s) <= s.airtime));
+        dcf.advance(time(60.0), &mut queues);
+        prop_assert!(dcf.stats().stations.iter().all(|s| on_air(s) == s.airtime));
     }
 }
