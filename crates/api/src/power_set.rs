@@ -1,15 +1,17 @@
-//! Parameters of a power model in a file: strict TOML, as `python -m braid.energy fit` writes it.
+//! Parameters of power models: the shipped sets by name, and those in a file: strict TOML, as `python -m braid.energy fit` writes it.
 //!
 //! One table, named as the model, has the parameters; the keys above it say where they come from.
 
-use braid_core::energy::sets::{ParameterSet, Range};
+use std::path::Path;
+
+use braid_core::energy::sets::{self, ParameterSet, Range};
 use braid_core::energy::{
     AffineParameters, DrxParameters, Nr38840Parameters, Paper002Parameters, Parameters,
     WifiAirtimeParameters,
 };
 use serde::Deserialize;
 
-use crate::diagnostic::Problem;
+use crate::diagnostic::{Problem, nearest};
 
 /// Content of a file.
 #[derive(Deserialize)]
@@ -88,6 +90,41 @@ pub fn parse(text: &str) -> Result<ParameterSet, Problem> {
         rest_mw: file.rest_mw,
         range: file.range,
         parameters,
+    })
+}
+
+/// Returns the set that a setting names: a file below `dir` if it ends in `.toml`, else a shipped one.
+///
+/// # Errors
+/// The file cannot be read, or is wrong at this place; or no set has the name.
+pub fn load(name: &str, dir: &Path) -> Result<ParameterSet, String> {
+    if !is_file(name) {
+        return shipped(name);
+    }
+    let path = dir.join(name);
+    let text = crate::bounded::read_text(&path)
+        .map_err(|e| format!("cannot read the parameters in {}: {e}", path.display()))?;
+    parse(&text).map_err(|p| p.in_file(path, &text).to_string())
+}
+
+/// Whether a setting names a file, and no shipped set.
+pub fn is_file(name: &str) -> bool {
+    name.ends_with(".toml")
+}
+
+/// Returns the shipped set of this name.
+///
+/// # Errors
+/// There is none, and which name is near.
+pub fn shipped(name: &str) -> Result<ParameterSet, String> {
+    sets::by_name(name).ok_or_else(|| {
+        let all = sets::all();
+        let near = nearest(name, all.iter().map(|s| s.name.as_str()));
+        let near = near.map_or(String::new(), |n| format!("; did you mean \"{n}\"?"));
+        format!(
+            "no power set is called \"{name}\": expected a file that ends in .toml, or a set that \
+             `braid trace energy --list` names{near}"
+        )
     })
 }
 

@@ -2,7 +2,9 @@
 //! `events.csv`. Definitions of every field: `docs/report.md`.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
+use braid_core::energy::Energy;
 use braid_core::stats::Percentiles;
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +52,7 @@ pub struct PaperFigure {
     /// Name of the case; where no case reproduces it, the paper's own name.
     pub case: String,
     /// Field of [`CaseResult`] that it is comparable with, e.g. `goodput_mbps`,
-    /// `latency_ms.mean`, `share.wifi`.
+    /// `latency_ms.mean`, `share.wifi`; `energy_joules` is the sum of `energy`.
     pub field: String,
     /// The printed value, in the field's unit.
     pub value: f64,
@@ -174,6 +176,12 @@ pub struct CaseResult {
     /// Per link outage of an access: what happened after link-up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recoveries: Vec<Recovery>,
+    /// Per access whose radio has a power model: its energy over the measured time.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub energy: BTreeMap<String, EnergyUse>,
+    /// Per other device: the same, of all its radios that have one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub others_energy: BTreeMap<String, EnergyUse>,
     /// Shared media: channel busy time and collisions over the measured time.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub media: BTreeMap<String, MediumUse>,
@@ -232,6 +240,30 @@ pub struct BesideResult {
     /// Calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice: Option<Voice>,
+}
+
+/// Energy of a radio.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EnergyUse {
+    /// Energy over the measured time by the state of the radio.
+    #[serde(flatten)]
+    pub spent: Energy,
+    /// Energy from the end of the measured time until the radio sleeps, if nothing follows, joules.
+    pub tail_after_joules: f64,
+}
+
+impl EnergyUse {
+    /// Returns all of it, the tail afterwards included, joules.
+    pub fn total_joules(&self) -> f64 {
+        self.spent.total_joules() + self.tail_after_joules
+    }
+}
+
+impl AddAssign for EnergyUse {
+    fn add_assign(&mut self, other: Self) {
+        self.spent += other.spent;
+        self.tail_after_joules += other.tail_after_joules;
+    }
 }
 
 /// CPU time at either end, s.

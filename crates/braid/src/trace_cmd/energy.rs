@@ -222,21 +222,7 @@ fn parameters(args: &EnergyArgs) -> Result<ParameterSet, Failure> {
 
 /// The set of that name, or of that file.
 fn named(name: &str) -> Result<ParameterSet, Failure> {
-    let path = Path::new(name);
-    if path.extension().is_some_and(|e| e == "toml") {
-        let text = braid_api::bounded::read_text(path)
-            .map_err(|e| Failure::Usage(format!("{name}: cannot read the parameters: {e}")))?;
-        return power_set::parse(&text).map_err(|p| p.in_file(path.to_owned(), &text).into());
-    }
-    sets::by_name(name).ok_or_else(|| {
-        let all = sets::all();
-        let near = nearest(name, all.iter().map(|s| s.name.as_str()));
-        let near = near.map_or(String::new(), |n| format!("; did you mean \"{n}\"?"));
-        Failure::Usage(format!(
-            "--set: no set is called \"{name}\": expected a file that ends in .toml, or a set that \
-             --list names{near}"
-        ))
-    })
+    power_set::load(name, Path::new("")).map_err(|e| Failure::Usage(format!("--set: {e}")))
 }
 
 fn read(args: &EnergyArgs, file: &Path) -> Result<Recording, Failure> {

@@ -19,7 +19,7 @@ mod tests;
 mod wifi_airtime;
 
 use std::fmt::Debug;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Sub};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -134,6 +134,19 @@ impl AddAssign for Energy {
         self.promotion_joules += other.promotion_joules;
         self.tail_joules += other.tail_joules;
         self.idle_joules += other.idle_joules;
+    }
+}
+
+impl Sub for Energy {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            active_joules: self.active_joules - other.active_joules,
+            promotion_joules: self.promotion_joules - other.promotion_joules,
+            tail_joules: self.tail_joules - other.tail_joules,
+            idle_joules: self.idle_joules - other.idle_joules,
+        }
     }
 }
 

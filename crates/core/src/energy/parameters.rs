@@ -1,5 +1,6 @@
 //! Parameters of any model, and what they must be.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::affine::Affine;
@@ -18,7 +19,8 @@ const MAX_MW: f64 = 1e6;
 const MAX_MS: f64 = 3.6e6;
 
 /// Parameters of a model.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Parameters {
     /// Throughput over a base.
     Affine(AffineParameters),

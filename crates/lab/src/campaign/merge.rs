@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::file::{Campaign, named};
 use super::job::Job;
 use crate::report::{FilesError, RunDir, RunFiles, files};
-use crate::summary::{CaseResult, Summary};
+use crate::summary::{CaseResult, EnergyUse, Summary};
 use braid_netns::error::LabError;
 
 /// Cases up to which the report shows every one's course over time; of larger
@@ -133,7 +133,7 @@ fn places(campaign: &Campaign) -> HashMap<&str, (usize, u32)> {
     keys.zip(found).collect()
 }
 
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 20] = [
     "job",
     "repeat",
     "seed",
@@ -146,6 +146,8 @@ const COLUMNS: [&str; 18] = [
     "capacity_mbps",
     "ideal_mbps",
     "completion_s",
+    "energy_joules",
+    "tail_after_joules",
     "latency_p50_ms",
     "gap_ms",
     "retransmitted_bytes",
@@ -159,6 +161,10 @@ fn row(job: &Job, c: &CaseResult) -> Vec<String> {
     fn text<T: ToString>(v: Option<T>) -> String {
         v.map(|v| v.to_string()).unwrap_or_default()
     }
+    let joules = |part: fn(&EnergyUse) -> f64| {
+        let all: f64 = c.energy.values().map(part).sum();
+        text((!c.energy.is_empty()).then_some(all))
+    };
     let mut row = vec![
         job.key.clone(),
         job.repeat.to_string(),
@@ -175,6 +181,8 @@ fn row(job: &Job, c: &CaseResult) -> Vec<String> {
         text(c.capacity_mbps),
         text(c.ideal_mbps),
         text(c.completion_s),
+        joules(|e| e.spent.total_joules()),
+        joules(|e| e.tail_after_joules),
         text(c.latency_ms.map(|l| l.p50)),
         text(c.gap_ms),
         text(c.retransmitted_bytes),

@@ -7,6 +7,7 @@ use braid_core::Time;
 use serde::{Deserialize, Serialize};
 
 use super::daemons::Ends;
+use super::energy::Radios;
 use super::events::Schedule;
 use super::journals::Journal;
 use super::radio::Radio;
@@ -114,7 +115,8 @@ impl Stage<'_, '_> {
         let (case, start) = (self.case, self.start);
         self.radio.set_epoch(start).await?;
         let left_out = self.ends.left_out().await;
-        let mut sampler = Sampler::new(case, self.repeat, start);
+        let radios = Radios::new(case, start, |path| self.radio.place(path));
+        let mut sampler = Sampler::new(case, self.repeat, start, radios);
         let mut schedule = Schedule::new(case, self.repeat, start);
         schedule.arm(self.radio).await?;
         self.watch(&mut apps, &mut sampler, &mut schedule, progress)
@@ -127,6 +129,7 @@ impl Stage<'_, '_> {
             weights: schedule.weights.clone(),
         };
         sampler.tick(now(), &stats, &told, self.cpu());
+        sampler.finish();
         let counters = self.ends.counters().await;
         for (end, counters) in &counters {
             let _ = self

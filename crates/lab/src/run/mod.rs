@@ -9,6 +9,7 @@ mod case;
 mod ceiling;
 mod child;
 mod daemons;
+mod energy;
 mod events;
 pub mod guest;
 pub(crate) mod journals;

@@ -23,6 +23,17 @@ use braid_netns::{Access, Child, Spawn, Topology};
 pub(super) struct Radio {
     child: Child,
     client: Client,
+    media: Vec<MediumConfig>,
+}
+
+/// Place of a path on a medium, by which its counters are found.
+pub(super) struct Place {
+    /// Name of the medium.
+    pub(super) medium: String,
+    /// Station and receiver of the downlink.
+    pub(super) down: (usize, usize),
+    /// Station and receiver of the uplink.
+    pub(super) up: (usize, usize),
 }
 
 /// Name of an access's path in the emulator: the access, and for bystanders
@@ -68,6 +79,25 @@ impl Radio {
         Ok(Self {
             child,
             client: Client::new(socket),
+            media: config.media,
+        })
+    }
+
+    /// Returns where on a medium a path is, if one serves it.
+    pub(super) fn place(&self, path: &str) -> Option<Place> {
+        self.media.iter().find_map(|m| {
+            let place = |way: &str| {
+                let link = format!("{path}.{way}");
+                m.stations.iter().enumerate().find_map(|(s, station)| {
+                    let receiver = station.links.iter().position(|l| l.link == link)?;
+                    Some((s, receiver))
+                })
+            };
+            Some(Place {
+                medium: m.name.clone(),
+                down: place("down")?,
+                up: place("up")?,
+            })
         })
     }
 

@@ -91,6 +91,9 @@ pub(super) async fn assemble(i: &Inputs<'_>, radio: &Radio) -> Result<CaseResult
         }
     }
     packets::add(&mut r, case, i.traffic);
+    r.energy = i.sampler.radios().of_device(from, to);
+    r.others_energy = i.sampler.radios().of_others(from, to);
+    r.notes.extend(i.sampler.radios().notes());
     if let Some(f) = sender.and_then(|s| s.facts.as_ref()) {
         r.retransmitted_bytes = f.retransmitted_bytes;
         r.reinjected_bytes = f.reinjected_bytes;

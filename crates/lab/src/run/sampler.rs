@@ -8,6 +8,7 @@ use braid_core::Time;
 use braid_radio::emulator::api::Stats;
 
 use super::capacity::Capacities;
+use super::energy::Radios;
 use super::radio::path_name;
 use crate::scenario::{Case, Direction};
 use crate::timeline::{Count, Sample, TimelineRow};
@@ -72,6 +73,7 @@ impl Told {
 pub(super) struct Sampler {
     case: Case,
     capacities: Capacities,
+    radios: Radios,
     repeat: u32,
     start: Time,
     rows: Vec<TimelineRow>,
@@ -87,10 +89,11 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub(super) fn new(case: &Case, repeat: u32, start: Time) -> Self {
+    pub(super) fn new(case: &Case, repeat: u32, start: Time, radios: Radios) -> Self {
         Self {
             case: case.clone(),
             capacities: Capacities::new(case),
+            radios,
             repeat,
             start,
             rows: Vec::new(),
@@ -126,6 +129,7 @@ impl Sampler {
                 self.sent_again.insert(path, s.retransmitted_bytes);
             }
         }
+        self.radios.tick(t, stats);
         for access in &self.case.accesses {
             let c = count(stats, &access.name, direction);
             let flows: Vec<&Subflow> = connections
@@ -143,6 +147,7 @@ impl Sampler {
                 weight: decided.or(told.weights.get(&access.name).copied()),
                 capacity_mbps: self.capacities.mean_mbps(&access.name, since, until),
                 estimate_mbps: control.and_then(|c| c.capacity_mbps),
+                energy_joules: self.radios.newest(&access.name),
                 busy: access.medium.as_ref().and_then(|m| busy.get(m).copied()),
             };
             self.rows.push(TimelineRow {
@@ -247,6 +252,16 @@ impl Sampler {
             device: between(|u| u.device),
             proxy: between(|u| u.proxy),
         }
+    }
+
+    /// Ends the case: no tick follows.
+    pub(super) fn finish(&mut self) {
+        self.radios.finish();
+    }
+
+    /// Energy of the radios.
+    pub(super) fn radios(&self) -> &Radios {
+        &self.radios
     }
 
     pub(super) fn into_rows(self) -> Vec<TimelineRow> {

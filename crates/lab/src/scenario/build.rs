@@ -13,7 +13,7 @@ use super::plan::Planned;
 use super::raw::{RawAccess, RawCase, RawChange, RawLink, RawScenario, RawTraffic, RawVariant};
 use super::{
     AccessSetup, Bystander, Case, Network, Overrides, Scenario, Traffic, backhaul, link, network,
-    only, place, policy, traffic,
+    only, place, policy, power, traffic,
 };
 use crate::engine;
 use crate::summary::PaperFigure;
@@ -251,6 +251,7 @@ impl Builder<'_> {
             backhaul: raw.backhaul.as_ref().map(|b| b.get_ref().clone()),
             backup: raw.backup.unwrap_or(false),
             estimator: policy::estimator(raw.estimator.as_ref())?,
+            power: power::power(raw.power.as_ref(), self.files)?,
             down: build(&down, "down")?,
             up: build(&up, "up")?,
         })
@@ -350,7 +351,7 @@ impl Builder<'_> {
         for p in &self.raw.paper {
             let field = p.field.get_ref();
             let root = field.split('.').next().unwrap_or_default();
-            const FIELDS: [&str; 8] = [
+            const FIELDS: [&str; 9] = [
                 "goodput_mbps",
                 "latency_ms",
                 "share",
@@ -359,6 +360,7 @@ impl Builder<'_> {
                 "completion_s",
                 "recoveries",
                 "busy",
+                "energy_joules",
             ];
             if !FIELDS.contains(&root) {
                 return Err(unknown(&p.field, "field", FIELDS));

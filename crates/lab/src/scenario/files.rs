@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use braid_api::power_set;
+use braid_core::energy::sets::ParameterSet;
 use braid_radio::model::RateSpec;
 use braid_traces::signal::plan::{self, Plan};
 use braid_traces::{Format, LineError, Quantity, Trace};
@@ -35,6 +37,14 @@ impl Files<'_> {
             }
         };
         parsed.map_err(|e| e.to_string())
+    }
+
+    /// Reads the parameters `name` of a power model.
+    pub(super) fn power_set(&self, name: &str) -> Result<ParameterSet, String> {
+        match self {
+            Self::In(dir) => power_set::load(name, dir),
+            Self::Shipped => power_set::shipped(name),
+        }
     }
 
     /// Reads the column of `quantity` of the trace `name`: values and when each begins to

@@ -13,6 +13,7 @@ mod only;
 mod place;
 mod plan;
 mod policy;
+mod power;
 pub(crate) mod raw;
 mod shipped;
 mod source;
@@ -42,6 +43,7 @@ pub(crate) use diagnostic::nearest;
 use files::Files;
 pub(crate) use network::queued;
 pub use place::{Beside, Place};
+pub use power::Power;
 pub use shipped::{Shipped, find_trace as shipped_trace, print, shipped};
 pub use source::Source;
 pub(crate) use text::Text;
@@ -113,6 +115,9 @@ pub struct AccessSetup {
     /// Estimator by which a policy knows it.
     #[serde(default)]
     pub estimator: Estimator,
+    /// Power model of its radio; `None`: its energy is not computed.
+    #[serde(default)]
+    pub power: Option<Power>,
     /// Proxy to device.
     pub down: LinkSpec,
     /// Device to proxy.

@@ -12,7 +12,7 @@ use serde_spanned::Spanned;
 use super::build::Builder;
 use super::diagnostic::Problem;
 use super::raw::{RawLink, RawPlan, RawVariant};
-use super::{AccessSetup, Action, Event, link};
+use super::{AccessSetup, Action, Event, link, power};
 
 /// Result of a plan in one variant.
 #[derive(Clone, Debug, Default)]
@@ -164,6 +164,7 @@ impl Builder<'_> {
             backhaul: None,
             backup: false,
             estimator: Estimator::default(),
+            power: power::power(raw.power.as_ref(), self.files)?,
             down: build(down, Some(planned))?,
             up: build(&up, up_rate)?,
         })

@@ -56,6 +56,7 @@ pub(super) struct RawPlan {
     pub(super) ideal: Option<Spanned<String>>,
     pub(super) start: Option<Spanned<Text<Duration>>>,
     pub(super) kind: Option<AccessKind>,
+    pub(super) power: Option<Spanned<String>>,
     #[serde(default = "nothing_said")]
     pub(super) down: Spanned<RawLink>,
     #[serde(default = "nothing_said")]
@@ -96,6 +97,7 @@ pub(super) struct RawAccess {
     pub(super) backhaul: Option<Spanned<String>>,
     pub(super) backup: Option<bool>,
     pub(super) estimator: Option<Spanned<String>>,
+    pub(super) power: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) down: RawLink,
     #[serde(default)]

@@ -70,6 +70,7 @@ const SHIPPED: &[Shipped] = embed![
     "one-udp-flow",
     "four-lte",
     "bufferbloat",
+    "energy",
 ];
 
 const TRACES: &[(&str, &[u8])] = embed_traces!["traces/walk.csv", "traces/drive-5g4g.csv"];

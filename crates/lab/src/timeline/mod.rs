@@ -32,6 +32,8 @@ pub(crate) struct Sample<'a> {
     pub(crate) capacity_mbps: Option<f64>,
     /// Estimate by which the sender's policy goes at the end, payload, Mbit/s.
     pub(crate) estimate_mbps: Option<f64>,
+    /// Energy of the radio in the interval, joules.
+    pub(crate) energy_joules: Option<f64>,
     /// Fraction of the interval in which the shared medium was busy.
     pub(crate) busy: Option<f64>,
 }
@@ -242,6 +244,24 @@ columns! {
             explanation: "Time in which the shared channel of each access was busy.",
             shape: Shape::Lines,
             value: |i| i.mean(|r| r.busy.map(|b| b * 100.0)),
+        },
+    }
+    /// Energy of the radio in the interval, where it has a power model, joules.
+    energy_joules: Option<f64> {
+        unit: "J",
+        read: |s| s.energy_joules,
+        drawn: Measure {
+            place: 11,
+            key: "power",
+            title: "Power",
+            unit: "mW",
+            explanation: "Mean power of each radio, by its model.",
+            shape: Shape::Stacked,
+            value: |i| {
+                let joules = i.rows.iter().filter_map(|r| r.energy_joules);
+                let sum = joules.reduce(|a, b| a + b)?;
+                Some(sum * 1e6 / i.ms as f64)
+            },
         },
     }
 }

@@ -3,10 +3,12 @@
 
 mod cell;
 
+use std::collections::BTreeMap;
+
 use super::cases::Case;
 use super::files::human_bytes;
 use super::numbers::{of_wire, percent, plain, short};
-use crate::summary::{CaseResult, EngineCpu, Packets, Voice};
+use crate::summary::{CaseResult, EnergyUse, EngineCpu, Packets, Voice};
 use braid_core::stats::Percentiles;
 use cell::range;
 pub(crate) use cell::{Align, Column, Text, Tone};
@@ -258,6 +260,44 @@ const COLUMNS: &[ColumnSpec] = &[
             Some(Text::new(lines.join("\n")))
         },
     ),
+    right("energy\nJ", "energy of the radios", 1, |c, _| {
+        let s = c.spread(|r| joules(&r.energy, |e| e.spent.total_joules()))?;
+        Some(Text::spread(Some(s), c.paper("energy_joules")))
+    }),
+    right(
+        "energy\nJ/MB",
+        "energy of the radios by payload",
+        2,
+        |c, _| {
+            let s = c.spread(|r| {
+                let mb = r.goodput_mbps * r.seconds / 8.0;
+                let all = joules(&r.energy, |e| e.spent.total_joules())?;
+                (mb > 0.0).then_some(all / mb)
+            })?;
+            Some(Text::spread(Some(s), None))
+        },
+    ),
+    left("energy of each", "energy of each radio", 4, |c, order| {
+        let of = |a: &String| {
+            let median = c.median(|r| r.energy.get(a).map(|e| e.spent.total_joules()))?;
+            Some(format!("{} {} J", plain(a), short(median)))
+        };
+        let items: Vec<String> = order.iter().filter_map(of).collect();
+        (items.len() > 1).then(|| Text::list(items))
+    }),
+    right(
+        "tail after\nJ",
+        "energy of the tails afterwards",
+        5,
+        |c, _| {
+            let s = c.spread(|r| joules(&r.energy, |e| e.tail_after_joules))?;
+            (s.max > 0.0).then(|| Text::spread(Some(s), None))
+        },
+    ),
+    right("others\nJ", "energy of the other devices", 4, |c, _| {
+        let s = c.spread(|r| joules(&r.others_energy, |e| e.spent.total_joules()))?;
+        Some(Text::spread(Some(s), None))
+    }),
     right("channel\nbusy", "channel busy time", 4, |c, _| {
         let media = c.media();
         let lines: Vec<String> = media
@@ -358,6 +398,11 @@ fn share(c: &Case<'_>, order: &[String], packets: bool) -> Option<Text> {
     })
 }
 
+/// Sum over radios; `None` where none has a power model.
+fn joules(of: &BTreeMap<String, EnergyUse>, part: fn(&EnergyUse) -> f64) -> Option<f64> {
+    (!of.is_empty()).then(|| of.values().map(part).sum())
+}
+
 /// A number of the paper with the name and unit of its field.
 pub(crate) fn paper_value(field: &str, value: f64) -> String {
     let v = short(value);
@@ -365,6 +410,7 @@ pub(crate) fn paper_value(field: &str, value: f64) -> String {
         "goodput_mbps" => format!("{v} Mbit/s"),
         "latency_ms.mean" => format!("{v} ms"),
         "completion_s" => format!("{v} s"),
+        "energy_joules" => format!("{v} J"),
         "gap_ms" => format!("gap {v} ms"),
         _ if field.starts_with("latency_ms.") => format!("{} {v} ms", plain(&field[11..])),
         _ => match field

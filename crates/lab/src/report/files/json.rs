@@ -36,6 +36,9 @@ pub fn to_json(summary: &Summary) -> String {
         }
         c.media
             .retain(|_, m| m.busy.is_finite() && m.collisions.is_finite());
+        for map in [&mut c.energy, &mut c.others_energy] {
+            map.retain(|_, e| e.total_joules().is_finite());
+        }
         c.recoveries.retain(|r| r.up_s.is_finite());
         if !bad.is_empty() {
             c.notes
