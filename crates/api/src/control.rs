@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 mod access;
 mod decisions;
+mod energy;
 mod event;
 #[cfg(test)]
 mod openapi;
@@ -38,6 +39,7 @@ mod tests;
 pub use access::{AccessAddress, AccessChange, AccessStatus, CapStatus, Expected, Ignored};
 pub use braid_core::{AccessState, Engine, Role};
 pub use decisions::{AccessControl, ControlStatus, ProbeControl};
+pub use energy::{AccessEnergy, PowerAttribution, PowerCounter, PowerShare};
 pub use event::{Event, EventKind, Events, SubflowEvent};
 pub use rules::{ClassStatus, RuleCount, RuleStatus, Rules};
 pub use scheduler::{Acks, Lane, SchedulerChange, Scheduling};
@@ -91,6 +93,9 @@ pub struct Status {
     /// `default = "bond"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lan: Option<LanStatus>,
+    /// Counters of power, where they are read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub power: Vec<PowerCounter>,
     /// Steps that could not be done and are not needed, and new connections that leave otherwise
     /// than the system's routes say, each in a sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -33,11 +33,12 @@ pub mod power_set;
 pub mod registration;
 
 pub use control::{
-    AccessAddress, AccessChange, AccessControl, AccessState, AccessStatus, Acks, ApiError,
-    CapStatus, ClassStatus, Connection, Connections, ControlStatus, Counters, Engine, Event,
-    EventKind, Events, Expected, FallbackAt, Ignored, LanStatus, Lane, MptcpFacts, PathLimits,
-    Priorities, ProbeControl, Role, RuleCount, RuleStatus, Rules, SchedulerChange, Scheduling,
-    Status, Subflow, SubflowEvent, Weights,
+    AccessAddress, AccessChange, AccessControl, AccessEnergy, AccessState, AccessStatus, Acks,
+    ApiError, CapStatus, ClassStatus, Connection, Connections, ControlStatus, Counters, Engine,
+    Event, EventKind, Events, Expected, FallbackAt, Ignored, LanStatus, Lane, MptcpFacts,
+    PathLimits, PowerAttribution, PowerCounter, PowerShare, Priorities, ProbeControl, Role,
+    RuleCount, RuleStatus, Rules, SchedulerChange, Scheduling, Status, Subflow, SubflowEvent,
+    Weights,
 };
 
 /// Where a daemon serves its control API unless it is told otherwise.

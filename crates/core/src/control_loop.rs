@@ -156,6 +156,8 @@ impl ControlLoop {
                 }
             }
             What::Request(request) => self.request(at, request)?,
+            // For the journal: no policy goes by the power of the device yet.
+            What::Power(_) => {}
         }
         self.snapshot.at = self.snapshot.at.max(at);
         Ok(())

@@ -16,6 +16,7 @@ use braid_api::diagnostic::{Problem, nearest};
 use braid_api::{Engine, Expected, Role, SchedulerChange};
 use braid_core::class::{self, ClassSteering, DEFAULT_NUMBER};
 use braid_core::control::{Direction, PerDirection};
+use braid_core::energy::sets::ParameterSet;
 use braid_core::rules::Rule;
 use braid_core::sched::WrrMode;
 use braid_core::{AccessKind, Pattern};
@@ -26,6 +27,7 @@ use ipnet::IpNet;
 
 use super::DaemonError;
 use super::converter::Converter;
+use super::energy;
 
 /// A daemon's configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +57,8 @@ pub struct Config {
     pub group: Option<String>,
     /// File that remembers how much of their caps accesses have used.
     pub usage: PathBuf,
+    /// Counters of power, at the device.
+    pub power: file::Power,
     /// How much sockets may hold.
     pub buffers: Buffers,
     /// How this end shares its sending among the accesses; the kernel's way if
@@ -154,6 +158,10 @@ pub struct Access {
     pub estimator: file::Estimator,
     /// Bytes that it may carry in a month. Set at the device.
     pub cap: Option<file::Cap>,
+    /// Power model of its radio: a shipped set or a file. Set at the device.
+    pub power: Option<String>,
+    /// Parameters of this model, once the file is read.
+    pub power_set: Option<ParameterSet>,
     /// Addresses under which its device has registered it, the newest last; none in an access of
     /// the file. At the proxy.
     pub registered: Option<Vec<IpAddr>>,
@@ -173,6 +181,8 @@ impl From<(String, DeviceAccess)> for Access {
             expected: a.expected,
             estimator: a.estimator,
             cap: a.cap,
+            power: a.power,
+            power_set: None,
             registered: None,
         }
     }
@@ -192,6 +202,8 @@ impl From<(String, ProxyAccess)> for Access {
             expected: Expected::default(),
             estimator: a.estimator,
             cap: None,
+            power: None,
+            power_set: None,
             registered: None,
         }
     }
@@ -274,6 +286,7 @@ where
         group: c.control_socket.group,
         probe: c.probe,
         usage: c.usage.ledger,
+        power: c.power,
         buffers: c.buffers.into(),
         pin: scheduler.and_then(|s| s.pin).unwrap_or(true),
         scheduler: weighted(schedules.map(file::Scheduler::change), &c.control),
@@ -410,6 +423,7 @@ impl Config {
         let text = braid_api::bounded::read_text(path)
             .map_err(|e| DaemonError::Config(format!("{}: cannot be read: {e}", path.display())))?;
         let config = parse(&text, Format::of(path), role)
+            .and_then(|config| energy::modelled(config, path))
             .map_err(|p| DaemonError::Config(p.in_file(path.to_owned(), &text).to_string()))?;
         Ok((config, text))
     }

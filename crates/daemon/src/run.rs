@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::config::Config;
 use super::daemon::{Daemon, hangups, on_hangups};
 use super::http::{api, metrics};
-use super::{DaemonError, contact, control, names, proxies, registration, usage};
+use super::{DaemonError, contact, control, energy, names, proxies, registration, usage};
 
 /// Serves in the calling thread's namespace until `stop`, which is first polled when it serves,
 /// is complete.
@@ -61,6 +61,7 @@ async fn followed(
     all.spawn(proxies::follow(Arc::clone(daemon)));
     all.spawn(contact::follow(Arc::clone(daemon)));
     all.spawn(usage::follow(Arc::clone(daemon)));
+    all.spawn(energy::follow(Arc::clone(daemon)));
     all.spawn(registration::run_device(Arc::clone(daemon)));
     all.spawn(registration::run_proxy(Arc::clone(daemon)));
     all.spawn(on_hangups(hangups, Arc::clone(daemon)));

@@ -16,6 +16,7 @@ use super::config::Config;
 use super::contact::Contact;
 use super::control::Control;
 use super::converter::Conversion;
+use super::energy::EnergyMeter;
 use super::log::Log;
 use super::meter::{Flow, Meter};
 use super::mptcp_check::Hands;
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) conversion: Conversion,
     /// Usage of accesses that have caps.
     pub(crate) usage: Usage,
+    /// Energy of the accesses' radios, at the device.
+    pub(crate) energy: EnergyMeter,
     /// Exits of the accesses that work, at the device.
     pub(crate) exits: watch::Sender<Exits>,
     arp: Mutex<Answers>,
@@ -77,6 +80,7 @@ impl Shared {
             registration: Registration::default(),
             conversion: Conversion::default(),
             usage: Usage::default(),
+            energy: EnergyMeter::default(),
             exits: watch::Sender::default(),
             arp: Mutex::new(Answers {
                 arp,

@@ -12,7 +12,7 @@ use super::control::Estimator;
 use super::manager::ADDRESSES;
 use super::text;
 use crate::diagnostic::Problem;
-use crate::{Expected, Lane, Role};
+use crate::{Expected, Lane, Role, power_set};
 
 /// Reason why Multipath TCP without a policy makes no use of what is expected.
 pub const KERNEL_WINDOWS: &str = "the kernel's windows begin as the kernel has it: what is \
@@ -107,6 +107,10 @@ pub struct DeviceAccess {
     /// Bytes that it may carry in a month; absent: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<Cap>,
+    /// Power model of its radio: a shipped set, or a file beside the configuration; absent: its
+    /// energy is not computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<String>,
 }
 
 /// `[access.NAME]` at the proxy.
@@ -155,6 +159,10 @@ impl Access for DeviceAccess {
         }
         check_weight(name, self.weight)?;
         self.cap.map_or(Ok(()), |cap| cap.check(name))?;
+        // The daemon reads files, as it knows where this one is.
+        if let Some(power) = self.power.as_ref().filter(|p| !power_set::is_file(p)) {
+            power_set::shipped(power).map_err(|e| at("power", &e))?;
+        }
         self.expected.check().map_err(|e| at("expected", &e))?;
         if !self.expected.is_unknown() && !quic && !setting.estimates {
             return Err(at("expected", KERNEL_WINDOWS));

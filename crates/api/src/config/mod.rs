@@ -23,6 +23,7 @@ mod metrics;
 mod mpquic;
 mod overlap;
 mod own;
+mod power;
 mod probe;
 mod registration;
 mod routes;
@@ -54,6 +55,7 @@ pub use manager::{Manager, Mesh};
 pub use metrics::Metrics;
 pub use mpquic::{Forward, MPQUIC_CC, Mpquic};
 pub use own::DefaultWay;
+pub use power::Power;
 pub use probe::Probe;
 pub use registration::Registration;
 pub use routes::Routes;
@@ -112,6 +114,8 @@ pub struct Config<A> {
     pub control_socket: ControlSocket,
     /// `[usage]`.
     pub usage: Usage,
+    /// `[power]`.
+    pub power: Power,
     /// `[buffers]`.
     pub buffers: Buffers,
     /// `[scheduler]`; absent: the kernel's way.
@@ -160,6 +164,7 @@ impl<A> Default for Config<A> {
             metrics: Metrics::default(),
             control_socket: ControlSocket::default(),
             usage: Usage::default(),
+            power: Power::default(),
             buffers: Buffers::default(),
             scheduler: None,
             control: Control::default(),
@@ -231,6 +236,7 @@ impl<A: Access> Config<A> {
         self.registration.check(A::ROLE)?;
         self.metrics.check()?;
         self.control_socket.check()?;
+        self.power.check(A::ROLE)?;
         self.buffers.check()?;
         self.control
             .check(A::ROLE, engines, self.scheduler.as_ref())?;

@@ -569,6 +569,7 @@ fn access() -> impl Strategy<Value = DeviceAccess> {
                     expected: crate::Expected { down, up },
                     estimator: Estimator::default(),
                     cap: None,
+                    power: None,
                 }
             },
         )

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use braid_core::{AccessKind, AccessState, Rate};
 
+use super::AccessEnergy;
 use crate::config::CapLevel;
 
 /// One access as an end sees it.
@@ -84,6 +85,9 @@ pub struct AccessStatus {
     /// Part of its cap that it has used; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<CapStatus>,
+    /// Energy of its radio; absent where it has no power model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<AccessEnergy>,
 }
 
 /// Part of its cap that an access has used ([`crate::config::Cap`]).

@@ -1,6 +1,7 @@
 //! `braid status`: what a running daemon does, over its control API.
 
 mod check;
+mod energy;
 mod fallen;
 mod listed;
 mod rates;

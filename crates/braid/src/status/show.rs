@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use braid_api::{AccessControl, Connections, ControlStatus, LanStatus};
+use braid_api::{AccessControl, AccessEnergy, Connections, ControlStatus, LanStatus, PowerCounter};
 use serde::Serialize;
 
+use super::energy;
 use super::fallen::{self, Fallen};
 use super::listed::{self, Listed, listed};
 use super::rates::{Fares, fares};
@@ -43,6 +44,9 @@ pub(super) struct Shown {
     /// Hosts behind this device; absent without [lan].
     #[serde(skip_serializing_if = "Option::is_none")]
     lan: Option<LanStatus>,
+    /// Counters of power, where they are read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    power: Vec<PowerCounter>,
     notes: Vec<String>,
     /// The policy and its decisions; absent where the daemon does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,6 +89,9 @@ struct Access {
     fares: Fares,
     #[serde(flatten)]
     totals: Totals,
+    /// Energy of its radio; absent without a power model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    energy: Option<AccessEnergy>,
 }
 
 impl Show for Shown {
@@ -143,6 +150,7 @@ impl Shown {
             proxy_unreachable: view.proxy_unreachable.clone(),
             down_weights: view.down_weights.clone(),
             lan: view.lan.clone(),
+            power: view.power.clone(),
             notes: view.notes.clone(),
             control,
             list: list.then(|| listed(now)),
@@ -207,6 +215,9 @@ impl Shown {
             text += &format!("{why}\n");
         }
         text += &self.lan.as_ref().map_or(String::new(), hosts);
+        let radios = self.accesses.iter();
+        let radios = radios.filter_map(|a| Some((&*a.name, a.energy.as_ref()?)));
+        text += &energy::lines(radios, &self.power);
         for note in &self.notes {
             text += &format!("note: {note}\n");
         }
@@ -433,6 +444,7 @@ fn access(a: &AccessView, fares: &HashMap<String, Fares>) -> Access {
             sent_bytes: a.sent_bytes,
             received_bytes: a.received_bytes,
         },
+        energy: a.energy.clone(),
     }
 }
 
@@ -445,8 +457,8 @@ pub(super) fn list<T: ToString>(all: &[T], between: &str) -> String {
     or_dash(Some(all.join(between)).filter(|t| !t.is_empty()))
 }
 
-/// With as many decimals as its size deserves.
-fn number(v: f64) -> String {
+/// Writes a number with as many decimals as its size deserves.
+pub(super) fn number(v: f64) -> String {
     match v {
         0.0 => "0".into(),
         v if v >= 100.0 => format!("{v:.0}"),

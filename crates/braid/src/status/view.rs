@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use braid_api::{Connections, LanStatus};
+use braid_api::{AccessEnergy, Connections, LanStatus, PowerCounter};
 use serde::{Deserialize, Serialize};
 
 /// `GET /v1/status`, as far as it is shown.
@@ -24,6 +24,7 @@ pub(super) struct View {
     pub(super) proxy_unreachable: Option<String>,
     pub(super) down_weights: Option<BTreeMap<String, f64>>,
     pub(super) lan: Option<LanStatus>,
+    pub(super) power: Vec<PowerCounter>,
     pub(super) notes: Vec<String>,
     /// Absent in the answer of a daemon of before.
     pub(super) connections: Option<Connections>,
@@ -72,6 +73,7 @@ pub(super) struct AccessView {
     pub(super) note: Option<String>,
     pub(super) sent_bytes: Option<u64>,
     pub(super) received_bytes: Option<u64>,
+    pub(super) energy: Option<AccessEnergy>,
 }
 
 /// An address of an access.

@@ -20,7 +20,7 @@ pub(crate) mod tests;
 pub use direction::{Direction, PerDirection};
 pub use metrics::{LimitedBy, PathMetrics};
 pub use observation::{
-    Observation, PathGone, ProbeResult, ProbeSpending, Request, StateChange, What,
+    Observation, PathGone, PowerReading, ProbeResult, ProbeSpending, Request, StateChange, What,
 };
 pub use settings::{AccessSettings, CapacitySettings, PolicySettings, ProbeSettings, Settings};
 pub use snapshot::{AccessSnapshot, Activity, DirectionSnapshot, Estimate, Snapshot};

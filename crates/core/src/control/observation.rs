@@ -19,7 +19,7 @@ pub struct Observation {
     pub what: What,
 }
 
-/// Content of an observation. A new kind (radio, power, flows) is one variant here and one
+/// Content of an observation. A new kind (radio, flows) is one variant here and one
 /// arm in [`crate::control_loop::ControlLoop::observe`]; an older reader names the line that
 /// it cannot read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +40,21 @@ pub enum What {
     ProbeSpending(ProbeSpending),
     /// An operator, or a program through the control API, asked for something.
     Request(Request),
+    /// A counter of power was read, at the device.
+    Power(PowerReading),
+}
+
+/// Power that a counter of the device shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PowerReading {
+    /// Name of the counter: kind and number, as `power_supply/BAT0`.
+    pub source: String,
+    /// Supply that it measures, by its driver's name; absent: the whole device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rail: Option<String>,
+    /// Power, mW.
+    pub power_mw: f64,
 }
 
 /// New state of an access.

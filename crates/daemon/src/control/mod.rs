@@ -17,7 +17,9 @@ use std::sync::Mutex;
 
 use braid_api::config::WEIGHTED;
 use braid_api::{ControlStatus, Role, SchedulerChange};
-use braid_core::control::{Decision, Direction, Observation, Request, Settings, StateChange, What};
+use braid_core::control::{
+    Decision, Direction, Observation, PowerReading, Request, Settings, StateChange, What,
+};
 use braid_core::control_loop::ControlLoop;
 use braid_core::journal::{Header, VERSION};
 use braid_core::{AccessState, Time};
@@ -77,6 +79,8 @@ struct Inner {
     requests: Vec<Request>,
     decision: Option<Decision>,
     quiet: u32,
+    /// Readings of counters of power since the last sample.
+    power: Vec<PowerReading>,
     trouble: Option<String>,
     now: Time,
     book: probe::Book,
@@ -112,6 +116,7 @@ impl Control {
                 requests: Vec::new(),
                 decision: None,
                 quiet: 0,
+                power: Vec::new(),
                 trouble: None,
                 now: Time::ZERO,
                 book: probe::Book::default(),
@@ -232,6 +237,13 @@ impl Control {
         inner.weights()
     }
 
+    /// Takes readings of counters of power, which are observed with the next sample.
+    pub(crate) fn observe_power(&self, readings: Vec<PowerReading>) {
+        if self.samples() {
+            lock(&self.inner).power = readings;
+        }
+    }
+
     /// Takes a look at the paths. Returns weights that are to be set now, and when to look next.
     fn sample(&self, at: Time, look: Look) -> (Option<BTreeMap<String, f64>>, Pace) {
         let mut inner = lock(&self.inner);
@@ -240,6 +252,11 @@ impl Control {
         let mut what = inner.states(look.states, any);
         let (samples, bytes) = inner.paths.sample(at, look.paths);
         what.extend(samples);
+        what.extend(
+            std::mem::take(&mut inner.power)
+                .into_iter()
+                .map(What::Power),
+        );
         inner.quiet = match bytes >= TRAFFIC {
             true => 0,
             false => inner.quiet.saturating_add(1),

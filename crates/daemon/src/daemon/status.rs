@@ -62,6 +62,7 @@ impl Daemon {
         notes.extend(self.shared.proxies.note());
         notes.extend(self.shared.registration.note());
         notes.extend(self.shared.usage.note());
+        notes.extend(self.shared.energy.notes());
         notes.extend(self.shared.conversion.note());
         notes.extend(lock(&self.converting).note.clone());
         let down_weights = match self.registers_somewhere() {
@@ -87,6 +88,7 @@ impl Daemon {
             proxy_unreachable: self.shared.contact.trouble(),
             down_weights,
             lan,
+            power: self.shared.energy.counters(),
             notes,
             connections,
         })
@@ -132,6 +134,7 @@ impl Daemon {
             received_bytes: carried.received,
             subflows: view.subflows,
             cap: cap.map(|(_, status)| status),
+            energy: self.shared.energy.of(&a.name),
         }
     }
 }

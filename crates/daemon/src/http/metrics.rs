@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use braid_api::{AccessState, Connection, ControlStatus, Engine, LanStatus, Rules, Status};
 use prometheus::core::Collector;
-use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{CounterVec, GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 use tokio::net::TcpListener;
 
 use crate::DaemonError;
@@ -36,6 +36,10 @@ impl Page {
 
     fn counters(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec> {
         self.add(IntCounterVec::new(Opts::new(name, help), labels)?)
+    }
+
+    fn sums(&self, name: &str, help: &str, labels: &[&str]) -> Result<CounterVec> {
+        self.add(CounterVec::new(Opts::new(name, help), labels)?)
     }
 
     fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> Result<GaugeVec> {
@@ -80,6 +84,7 @@ fn text(status: &Status, control: &ControlStatus, rules: &Rules) -> Result<Strin
     }
     carried(&page, status)?;
     capped(&page, status)?;
+    energy(&page, status)?;
     health(&page, status)?;
     steering(&page, status)?;
     probes(&page, control)?;
@@ -184,6 +189,37 @@ fn capped(page: &Page, status: &Status) -> Result<()> {
                 .set(number(c.monthly_bytes));
             used.with_label_values(&[&a.name]).set(number(c.used_bytes));
         }
+    }
+    Ok(())
+}
+
+/// Energy of radios that have models, and power of counters; nothing where there are none.
+fn energy(page: &Page, status: &Status) -> Result<()> {
+    let joules = page.sums(
+        "braid_access_energy_joules_total",
+        "Energy of an access's radio since the daemon began, by its power model.",
+        &["access", "state"],
+    )?;
+    for a in &status.accesses {
+        let Some(e) = &a.energy else { continue };
+        for (state, value) in [
+            ("active", e.active_joules),
+            ("promotion", e.promotion_joules),
+            ("tail", e.tail_joules),
+            ("idle", e.idle_joules),
+        ] {
+            joules.with_label_values(&[&*a.name, state]).inc_by(value);
+        }
+    }
+    let watts = page.gauges(
+        "braid_power_watts",
+        "Power that a counter of the device shows; rail: the supply that it measures, or system.",
+        &["source", "rail"],
+    )?;
+    for c in &status.power {
+        let Some(mw) = c.power_mw else { continue };
+        let rail = c.rail.as_deref().unwrap_or("system");
+        watts.with_label_values(&[&*c.source, rail]).set(mw / 1e3);
     }
     Ok(())
 }

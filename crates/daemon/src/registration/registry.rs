@@ -399,6 +399,8 @@ impl Registry {
                     expected: Expected::default(),
                     estimator: Estimator::default(),
                     cap: None,
+                    power: None,
+                    power_set: None,
                     registered: Some(addresses),
                 }
             };

@@ -21,6 +21,7 @@ use jiff::civil::Date;
 use crate::DaemonError;
 use crate::config::{Access, Config};
 use crate::daemon::Daemon;
+use crate::interfaces;
 use crate::json_file;
 use crate::state::lock;
 use ledger::{Counter, Ledger, Turn, month_of, next_month};
@@ -167,38 +168,15 @@ fn today() -> Date {
     Zoned::now().date()
 }
 
-/// Reads the counters of all interfaces of this thread's network namespace.
+/// Reads the counters of all interfaces, both directions together.
 fn counters() -> BTreeMap<String, Counter> {
-    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
-    let read = |line: &str| {
-        let (name, numbers) = line.trim().split_once(':')?;
-        let mut numbers = numbers.split_whitespace().map(str::parse::<u64>);
-        let received = numbers.next()?.ok()?;
-        let sent = numbers.nth(7)?.ok()?;
-        let index = nix::net::if_::if_nametoindex(name).ok()?;
-        let bytes = received.saturating_add(sent);
-        Some((name.to_owned(), Counter { index, bytes }))
-    };
-    text.lines().filter_map(read).collect()
-}
-
-/// Returns the interfaces that serve each access with a cap.
-async fn serving(daemon: &Daemon, config: &Config) -> BTreeMap<String, BTreeSet<String>> {
-    let mut all = BTreeMap::new();
-    for (access, _) in capped(config) {
-        let mut names = BTreeSet::new();
-        // One that is called in full serves no other: who serves a pattern, the engines know.
-        if let Some(only) = access.interface.as_ref().filter(|i| i.is_name()) {
-            names.insert(only.as_str().to_owned());
-        } else {
-            for engine in daemon.engines() {
-                let sources = engine.sources(&access.name).await;
-                names.extend(sources.into_iter().map(|(_, interface)| interface));
-            }
-        }
-        all.insert(access.name.clone(), names);
-    }
-    all
+    let all = interfaces::counters().into_iter();
+    all.map(|(name, c)| {
+        let bytes = c.received.saturating_add(c.sent);
+        let index = c.index;
+        (name, Counter { index, bytes })
+    })
+    .collect()
 }
 
 /// Follows what accesses carry, and has those be used otherwise whose month is used up, for ever.
@@ -215,7 +193,8 @@ pub(crate) async fn follow(daemon: Arc<Daemon>) -> DaemonError {
         if capped(&config).next().is_none() {
             continue;
         }
-        let serving = serving(&daemon, &config).await;
+        let accesses = capped(&config).map(|(a, _)| a);
+        let serving = interfaces::serving(&daemon, accesses).await;
         let usage = &daemon.shared().usage;
         for (access, cap, turn) in usage.count(&config, &serving, &boot) {
             if matches!(turn, Turn::Month(_)) {

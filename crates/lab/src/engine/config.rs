@@ -233,6 +233,7 @@ fn at_the_device(a: &Access, address: Option<IpAddr>) -> Result<DeviceAccess> {
         expected: Expected::default(),
         estimator: Estimator::default(),
         cap: None,
+        power: None,
     })
 }
 
