@@ -1,4 +1,4 @@
-//! What interfaces have carried, as the kernel counts it, and which serve an access.
+//! Byte counters of interfaces, and the interfaces that serve an access.
 
 use std::collections::{BTreeMap, BTreeSet};
 

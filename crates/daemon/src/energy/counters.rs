@@ -20,7 +20,7 @@ const MOST: usize = 16;
 /// Sources that are read on another thread.
 pub(super) type Sources = Vec<Box<dyn PowerSource>>;
 
-/// What reading a source gave.
+/// Result of reading a source.
 pub(super) type Read = Result<Option<PowerObservation>, PowerError>;
 
 /// Counters of power, where they are read.
