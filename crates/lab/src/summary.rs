@@ -81,7 +81,7 @@ pub struct CaseResult {
     pub policy: Option<String>,
     /// The access of a single-path case.
     pub access: Option<String>,
-    /// Traffic kind: `bulk`, `request-response`, `cbr`, `video`, `command`, `voip`.
+    /// Traffic kind: `bulk`, `request-response`, `cbr`, `video`, `command`, `voip`, `web`.
     pub traffic: String,
     /// `down`, `up` or `both`: the direction(s) of the measured data.
     pub direction: String,
@@ -166,6 +166,9 @@ pub struct CaseResult {
     /// Calls: how they sounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice: Option<Voice>,
+    /// Web pages: how long they took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web: Option<Pages>,
     /// Results of the traffic beside the measured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<BesideResult>,
@@ -221,6 +224,17 @@ pub struct Voice {
     pub unplayed: u64,
 }
 
+/// Web pages that were asked for in the measured time and came whole in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pages {
+    /// Number of them.
+    pub pages: u64,
+    /// From a page's request to the first byte of its document, ms.
+    pub first_byte_ms: Percentiles,
+    /// From a page's request to its last byte, ms.
+    pub page_ms: Percentiles,
+}
+
 /// Results of the traffic beside the measured one, over the measured time of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BesideResult {
@@ -240,6 +254,9 @@ pub struct BesideResult {
     /// Calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice: Option<Voice>,
+    /// Web pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web: Option<Pages>,
 }
 
 /// Energy of a radio.

@@ -81,6 +81,14 @@ mod tests {
                 r#""traffic":{"kind":"video","bitrates":[1],"segment_s":2,"buffer_s":1,"startup_s":1}"#,
                 "segment_s",
             ),
+            (
+                r#""traffic":{"kind":"web","document_bytes":0,"objects":1,"object_bytes":1,"pause_s":0}"#,
+                "document_bytes",
+            ),
+            (
+                r#""direction":"up","traffic":{"kind":"web","document_bytes":1,"objects":1,"object_bytes":1,"pause_s":0}"#,
+                "down",
+            ),
         ] {
             let e = read(rest).unwrap_err();
             assert!(e.to_string().contains(word), "{rest}: {e}");

@@ -12,6 +12,7 @@ use super::session::Session;
 use super::spec::{Direction, Role, TrafficSpec};
 use super::video::Video;
 use super::voip::Voip;
+use super::web::Web;
 
 /// One kind of traffic, with its parameters.
 pub(crate) trait TrafficKind: fmt::Debug {
@@ -79,6 +80,7 @@ kinds! {
     Cbr,
     Video,
     Voip,
+    Web,
 }
 
 impl Kind {

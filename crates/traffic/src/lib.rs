@@ -23,6 +23,7 @@ mod message;
 mod meter;
 mod paced;
 mod pattern;
+mod pieces;
 mod playback;
 mod report;
 mod rr;
@@ -35,6 +36,7 @@ mod udp;
 mod video;
 mod voip;
 mod watch;
+mod web;
 
 use std::io::Write;
 use std::path::Path;
@@ -53,7 +55,8 @@ pub use listening::sockets;
 pub use meter::MOST_LISTED;
 pub use pattern::{Corruption, Pattern};
 pub use report::{
-    Gap, MessageCounts, Segment, SocketFacts, TrafficEvent, TrafficReport, VideoReport, VoiceReport,
+    Gap, MessageCounts, Segment, SocketFacts, TrafficEvent, TrafficReport, VideoReport,
+    VoiceReport, WebReport,
 };
 pub use rr::RequestResponse;
 pub use session::Env;
@@ -61,6 +64,7 @@ pub use spec::{Direction, MESSAGE_HEADER_BYTES, MESSAGE_MAX_BYTES, Role, Traffic
 pub use video::Video;
 pub use voip::{VoiceCodec, Voip};
 pub use watch::{Feed, Sample, Watch, watch};
+pub use web::Web;
 
 use session::Session;
 use socket::Conn;

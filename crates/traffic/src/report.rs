@@ -45,7 +45,7 @@ pub enum TrafficEvent {
 pub struct TrafficReport {
     /// Role of the end.
     pub side: Role,
-    /// `bulk`, `request-response`, `cbr`, `video` or `voip`.
+    /// `bulk`, `request-response`, `cbr`, `video`, `voip` or `web`.
     pub kind: String,
     /// Transport protocol.
     pub transport: Transport,
@@ -92,6 +92,9 @@ pub struct TrafficReport {
     pub messages: Option<MessageCounts>,
     /// The video session.
     pub video: Option<VideoReport>,
+    /// The pages, at the client.
+    #[serde(default)]
+    pub web: Option<WebReport>,
     /// The call, at an end that listens.
     #[serde(default)]
     pub voice: Option<VoiceReport>,
@@ -129,6 +132,7 @@ impl TrafficReport {
             latency_samples: 0,
             messages: None,
             video: None,
+            web: None,
             voice: None,
             cpu_seconds: 0.0,
             facts: None,
@@ -181,6 +185,19 @@ pub struct VideoReport {
     pub switches: u32,
     /// The segments that arrived whole; the first 300.
     pub segments: Vec<Segment>,
+}
+
+/// Pages that were asked for in the window and came whole before its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WebReport {
+    /// Number of them.
+    pub pages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// From a page's request to the first byte of its document, ms.
+    pub first_byte_ms: Option<Percentiles>,
+    /// From a page's request to its last byte, ms.
+    pub page_ms: Option<Percentiles>,
 }
 
 /// A call, as one end heard it.

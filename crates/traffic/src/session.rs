@@ -17,7 +17,9 @@ use super::facts::Facts;
 use super::latency::Recorder;
 use super::meter::{Counter, Gaps, Plan};
 use super::pattern::Corruption;
-use super::report::{MessageCounts, TrafficEvent, TrafficReport, VideoReport, VoiceReport};
+use super::report::{
+    MessageCounts, TrafficEvent, TrafficReport, VideoReport, VoiceReport, WebReport,
+};
 use super::socket::Conn;
 use super::spec::TrafficSpec;
 
@@ -84,6 +86,7 @@ pub(crate) struct Session<'a, 'e> {
     pub(crate) completed: Option<Time>,
     pub(crate) messages: Option<MessageCounts>,
     pub(crate) video: Option<VideoReport>,
+    pub(crate) web: Option<WebReport>,
     pub(crate) voice: Option<VoiceReport>,
     facts: Facts,
     cpu_at_start: f64,
@@ -116,6 +119,7 @@ impl<'a, 'e> Session<'a, 'e> {
             completed: None,
             messages: None,
             video: None,
+            web: None,
             voice: None,
             facts: Facts::default(),
             cpu_at_start: cpu_seconds(),
@@ -228,6 +232,7 @@ impl<'a, 'e> Session<'a, 'e> {
         }
         report.messages = self.messages;
         report.video = self.video;
+        report.web = self.web;
         report.voice = self.voice;
         report.facts = self.facts.report(self.spec.transport);
         report.cpu_seconds = (cpu_seconds() - self.cpu_at_start).max(0.0);

@@ -38,7 +38,7 @@ pub struct TrafficSpec {
     /// Kind of traffic that is sent.
     pub traffic: Kind,
     /// Direction of the payload. Request-response goes both ways whatever is set
-    /// here; video is always down.
+    /// here; video and pages are always down.
     #[serde(default)]
     pub direction: Direction,
     /// When the payload starts, ns of `CLOCK_MONOTONIC`. The server's value
@@ -226,6 +226,7 @@ mod tests {
             r#"{"kind":"request-response","request_bytes":100,"response_bytes":1000}"#,
             r#"{"kind":"cbr","rate":4000000,"message_bytes":1200}"#,
             r#"{"kind":"video","bitrates":[1000000,4000000],"segment_s":2,"buffer_s":30,"startup_s":4}"#,
+            r#"{"kind":"web","document_bytes":30000,"objects":60,"object_bytes":12000,"pause_s":0.5}"#,
         ] {
             let s = read(&format!(r#""traffic":{kind}"#)).unwrap();
             let text = serde_json::to_string(&s).unwrap();

@@ -10,15 +10,13 @@ use super::abr::Ladder;
 use super::clock;
 use super::error::{Result, TrafficError};
 use super::kind::TrafficKind;
-use super::pattern::Pattern;
+use super::pieces::Pieces;
 use super::playback::Player;
 use super::report::{Segment, VideoReport};
 use super::session::Session;
 use super::spec::{Direction, Role, TrafficSpec};
-use super::talk::{Done, Talk, receive_word, send_word};
+use super::talk::{Done, Talk};
 
-/// A request: number and size of the segment and a check of the two.
-const REQUEST: usize = 24;
 /// Segments listed in a report, which is one line that readers may cut at 64 kB.
 const MOST_LISTED: usize = 300;
 
@@ -76,9 +74,10 @@ impl TrafficKind for Video {
         let mut talk = Talk::new(s, u64::MAX);
         s.conn.set_nodelay()?;
         s.sleep_until_start()?;
+        let pieces = Pieces::new(s);
         let result = match s.spec.role {
-            Role::Client => watch(self, s, &mut talk),
-            Role::Server => serve(s, &mut talk),
+            Role::Client => watch(self, s, &mut talk, pieces),
+            Role::Server => pieces.serve(s, &mut talk),
         };
         s.corruption = talk.corruption();
         result
@@ -90,16 +89,12 @@ impl TrafficKind for Video {
     }
 }
 
-fn request(check: Pattern, number: u64, bytes: u64) -> [u8; REQUEST] {
-    let mut word = [0; REQUEST];
-    word[..8].copy_from_slice(&number.to_le_bytes());
-    word[8..16].copy_from_slice(&bytes.to_le_bytes());
-    let digest = check.digest(&word[..16]);
-    word[16..].copy_from_slice(&digest.to_le_bytes());
-    word
-}
-
-fn watch(video: &Video, s: &mut Session<'_, '_>, talk: &mut Talk) -> Result<()> {
+fn watch(
+    video: &Video,
+    s: &mut Session<'_, '_>,
+    talk: &mut Talk,
+    mut pieces: Pieces,
+) -> Result<()> {
     let Video {
         bitrates,
         segment,
@@ -126,7 +121,7 @@ fn watch(video: &Video, s: &mut Session<'_, '_>, talk: &mut Talk) -> Result<()> 
         let rate = ladder.next(player.buffered());
         let bytes = rate.bytes_in(segment).max(1);
         s.gaps.due(now);
-        let done = fetch(s, talk, tally.count, bytes);
+        let done = fetch(s, talk, &mut pieces, bytes);
         let arrived = clock::now();
         match done {
             Ok(Done::All) => {}
@@ -169,42 +164,15 @@ fn watch(video: &Video, s: &mut Session<'_, '_>, talk: &mut Talk) -> Result<()> 
 }
 
 /// Asks for a segment and receives it.
-fn fetch(s: &mut Session<'_, '_>, talk: &mut Talk, number: u64, bytes: u64) -> Result<Done> {
-    let end = s.plan.end;
-    let word = request(Pattern::new(s.spec.seed, "request"), number, bytes);
-    match send_word(s, &word, end)? {
-        Done::All => talk.receive(s, bytes, end),
+fn fetch(
+    s: &mut Session<'_, '_>,
+    talk: &mut Talk,
+    pieces: &mut Pieces,
+    bytes: u64,
+) -> Result<Done> {
+    match pieces.ask(s, bytes)? {
+        Done::All => talk.receive(s, bytes, s.plan.end),
         other => Ok(other),
-    }
-}
-
-fn serve(s: &mut Session<'_, '_>, talk: &mut Talk) -> Result<()> {
-    let check = Pattern::new(s.spec.seed, "request");
-    let limit = s.plan.end + s.spec.grace;
-    let mut number = 0;
-    loop {
-        let mut word = [0; REQUEST];
-        let mut done = receive_word(s, &mut word, limit)?;
-        if done == Done::All {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(&word[8..16]);
-            let bytes = u64::from_le_bytes(bytes);
-            if word != request(check, number, bytes) {
-                return Err(TrafficError::Peer(format!(
-                    "what came from {} is not request {number}: it was damaged on the way",
-                    s.conn.peer
-                )));
-            }
-            number += 1;
-            done = talk.send(s, bytes, limit)?;
-        }
-        match done {
-            Done::All => {}
-            Done::Late => return Ok(()),
-            // Both ends have one clock: the client does not leave before the end.
-            Done::Closed if clock::now() >= s.plan.end => return Ok(()),
-            Done::Closed => return Err(s.gone("closed the connection")),
-        }
     }
 }
 

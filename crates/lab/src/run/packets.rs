@@ -1,16 +1,17 @@
-//! Numbers of packets and calls, of the measured traffic and of that beside it.
+//! Numbers of packets, calls and pages, of the measured traffic and of that beside it.
 
 use braid_core::stats::Percentiles;
 
 use super::traffic::{Reports, Traffics};
 use crate::scenario::{Case, Direction, Traffic};
-use crate::summary::{BesideResult, CaseResult, Packets, Voice};
+use crate::summary::{BesideResult, CaseResult, Packets, Pages, Voice};
 
-/// Adds to a result what its traffic says of packets and calls, and the traffic beside it.
+/// Adds to a result what its traffic says of packets, calls and pages, and the traffic beside it.
 pub(super) fn add(r: &mut CaseResult, case: &Case, traffic: &Traffics) {
     let direction = case.traffic.direction();
     r.packets = packets(&case.traffic, &traffic.measured);
     r.voice = voice(direction, &traffic.measured);
+    r.web = pages(&traffic.measured);
     if let Some(slowest) = latency(direction, &traffic.measured) {
         r.latency_ms = Some(slowest);
     }
@@ -28,6 +29,7 @@ pub(super) fn add(r: &mut CaseResult, case: &Case, traffic: &Traffics) {
         gap_ms: reports.receiver(direction).and_then(|r| r.gap_ms),
         packets: packets(own, reports),
         voice: voice(direction, reports),
+        web: pages(reports),
     });
     let mut ends = [&reports.client, &reports.server].into_iter().flatten();
     let both_intact = ends.all(|r| r.intact);
@@ -37,6 +39,16 @@ pub(super) fn add(r: &mut CaseResult, case: &Case, traffic: &Traffics) {
             r.notes.push(format!("beside, {side}: {e}"));
         }
     }
+}
+
+/// Times of web pages, which the client knows.
+fn pages(reports: &Reports) -> Option<Pages> {
+    let web = reports.client.as_ref()?.web?;
+    Some(Pages {
+        pages: web.pages,
+        first_byte_ms: web.first_byte_ms?,
+        page_ms: web.page_ms?,
+    })
 }
 
 /// Counts of datagrams, of both directions together; `None` for traffic over a stream, which loses

@@ -47,7 +47,7 @@ pub use power::Power;
 pub use shipped::{Shipped, find_trace as shipped_trace, print, shipped};
 pub use source::Source;
 pub(crate) use text::Text;
-pub use traffic::{Bulk, Cbr, Command, Direction, RequestResponse, Traffic, Video, Voip};
+pub use traffic::{Bulk, Cbr, Command, Direction, RequestResponse, Traffic, Video, Voip, Web};
 
 pub use crate::engine::{Engine, Mpquic, Mptcp, Tcp};
 use crate::summary::PaperFigure;

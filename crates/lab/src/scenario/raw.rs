@@ -346,6 +346,10 @@ pub(crate) struct RawTrafficTable {
     pub(super) run: Option<Spanned<String>>,
     pub(super) server: Option<Spanned<String>>,
     pub(super) time_limit: Option<Spanned<Text<Duration>>>,
+    pub(super) document: Option<Spanned<Text<Size>>>,
+    pub(super) objects: Option<Spanned<u32>>,
+    pub(super) object: Option<Spanned<Text<Size>>>,
+    pub(super) pause: Option<Text<Duration>>,
 }
 
 impl RawTrafficTable {
@@ -367,6 +371,10 @@ impl RawTrafficTable {
             ("run", self.run.is_some()),
             ("server", self.server.is_some()),
             ("time_limit", self.time_limit.is_some()),
+            ("document", self.document.is_some()),
+            ("objects", self.objects.is_some()),
+            ("object", self.object.is_some()),
+            ("pause", self.pause.is_some()),
         ];
         given.into_iter().filter(|(_, set)| *set).map(|(k, _)| k)
     }

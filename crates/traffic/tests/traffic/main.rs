@@ -11,6 +11,7 @@ mod pair;
 mod request_response;
 mod video;
 mod voip;
+mod web;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         cbr::TESTS,
         video::TESTS,
         voip::TESTS,
+        web::TESTS,
         failure::TESTS,
         command::TESTS,
     ]

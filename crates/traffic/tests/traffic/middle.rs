@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::failure::monotonic_ns;
+
 /// Length of a hello.
 const HELLO: usize = 24;
 
@@ -18,6 +20,18 @@ pub(crate) fn fake_server(
     let address = listener.local_addr().unwrap();
     let job = thread::spawn(move || f(listener.accept().unwrap().0));
     (address, job)
+}
+
+/// Server that greets its client, and then sends nothing.
+pub(crate) fn silent_server() -> (SocketAddr, JoinHandle<()>) {
+    fake_server(|mut stream| {
+        let mut hello = [0; HELLO];
+        stream.read_exact(&mut hello).unwrap();
+        hello[16..].copy_from_slice(&monotonic_ns().to_le_bytes());
+        stream.write_all(&hello).unwrap();
+        let mut buf = [0; 1000];
+        while matches!(stream.read(&mut buf), Ok(1..)) {}
+    })
 }
 
 /// Passes a connection on to `to`; `edit` gets the offset and the bytes of

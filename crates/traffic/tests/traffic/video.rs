@@ -7,7 +7,7 @@ use braid_core::Rate;
 use braid_traffic::{Kind, TrafficSpec, Transport, Video};
 
 use super::Test;
-use super::middle::{self, fake_server};
+use super::middle::{self, silent_server};
 use super::pair::{client, run, server, spec};
 
 pub(crate) const TESTS: &[Test] = &[
@@ -85,15 +85,7 @@ fn stalls_when_the_path_does() {
 }
 
 fn nothing_arrives() {
-    use std::io::{Read, Write};
-    let (address, job) = fake_server(|mut stream| {
-        let mut hello = [0; 24];
-        stream.read_exact(&mut hello).unwrap();
-        hello[16..].copy_from_slice(&super::failure::monotonic_ns().to_le_bytes());
-        stream.write_all(&hello).unwrap();
-        let mut buf = [0; 1000];
-        while matches!(stream.read(&mut buf), Ok(1..)) {}
-    });
+    let (address, job) = silent_server();
     let (report, status) = client(&video(&[4.0]), address).end();
     assert_eq!(status, 1);
     assert!(

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::cases::Case;
 use super::files::human_bytes;
 use super::numbers::{of_wire, percent, plain, short};
-use crate::summary::{CaseResult, EnergyUse, EngineCpu, Packets, Voice};
+use crate::summary::{CaseResult, EnergyUse, EngineCpu, Packets, Pages, Voice};
 use braid_core::stats::Percentiles;
 use cell::range;
 pub(crate) use cell::{Align, Column, Text, Tone};
@@ -28,6 +28,11 @@ fn packets(r: &CaseResult) -> Option<Packets> {
 /// The call that is measured, or else the one beside.
 fn voice(r: &CaseResult) -> Option<Voice> {
     r.voice.or_else(|| r.beside.as_ref()?.voice)
+}
+
+/// Pages of the measured traffic, or else of that beside it.
+fn pages(r: &CaseResult) -> Option<Pages> {
+    r.web.or_else(|| r.beside.as_ref()?.web)
 }
 
 fn of_due(packets: Packets, part: fn(&Packets) -> u64) -> f64 {
@@ -179,13 +184,30 @@ const COLUMNS: &[ColumnSpec] = &[
         };
         Some(Text::new(format!("{whole:.2} / {worst:.2}")).tone(tone))
     }),
+    right("page ms\np50 / p90", "time of a page", 1, |c, _| {
+        let of = |part: fn(&Percentiles) -> f64| c.median(|r| Some(part(&pages(r)?.page_ms)));
+        let (p50, p90) = (of(|p| p.p50)?, of(|p| p.p90)?);
+        Some(Text::new(format!("{} / {}", short(p50), short(p90))))
+    }),
+    right(
+        "first byte\nms",
+        "time to a page's first byte",
+        2,
+        |c, _| {
+            let p50 = c.median(|r| Some(pages(r)?.first_byte_ms.p50))?;
+            Some(Text::new(short(p50)))
+        },
+    ),
     right(
         "beside\nMbit/s",
         "goodput of the traffic beside",
         3,
         |c, _| {
             let s = c.spread(|r| {
-                let beside = r.beside.as_ref().filter(|b| b.voice.is_none())?;
+                let beside = r
+                    .beside
+                    .as_ref()
+                    .filter(|b| b.voice.is_none() && b.web.is_none())?;
                 Some(beside.goodput_mbps)
             })?;
             Some(Text::spread(Some(s), None))

@@ -7,6 +7,7 @@ mod command;
 mod request_response;
 mod video;
 mod voip;
+mod web;
 
 use std::ops::Range;
 
@@ -23,6 +24,7 @@ pub use command::Command;
 pub use request_response::RequestResponse;
 pub use video::Video;
 pub use voip::Voip;
+pub use web::Web;
 
 /// Direction of the data that is measured. Down is from the proxy to the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,6 +177,7 @@ kinds! {
     Video,
     Command,
     Voip,
+    Web,
 }
 
 fn read<T: TrafficKind>(given: &Given<'_>) -> Result<T, Problem> {

@@ -3,6 +3,7 @@
 mod kinds;
 mod policy;
 mod refused;
+mod values;
 
 use std::collections::BTreeMap;
 use std::path::Path;
