@@ -135,6 +135,11 @@ impl Lane {
         self.sender.waiting()
     }
 
+    /// Returns how many channels have something to send.
+    pub fn sending(&self) -> usize {
+        self.sender.sending()
+    }
+
     /// Ends a channel.
     pub fn finish(&mut self, channel: u64) {
         self.sender.finish(channel, WINDOW);

@@ -272,6 +272,13 @@ impl LaneSender {
         streams + self.queue(class).messages.flows()
     }
 
+    /// Returns how many streams of all classes have data that may be sent.
+    pub(super) fn sending(&self) -> usize {
+        let used = 0..self.classes();
+        used.map(|class| self.streams.ready(class).with_fresh())
+            .sum()
+    }
+
     /// Bytes of a class from the first that is not acknowledged to the last that the peer takes.
     pub(super) fn window(&self, class: u8) -> u64 {
         let of = |s: &Stream| s.max_data.saturating_sub(s.base).min(s.span);

@@ -12,9 +12,12 @@ use crate::{Connection, Event};
 
 /// Events that a slow listener may be behind.
 const EVENTS: usize = 256;
-/// Bytes that wait in the lane, for room on a path or for credit of the peer, before a writer
-/// waits, too: some milliseconds of the fastest accesses, so that what is written is sent soon.
+/// Bytes of all channels that wait in the lane, for room on a path or for credit of the peer, before
+/// writers wait, too: some milliseconds of the fastest accesses, so that what is written is sent soon.
 const BACKLOG: u64 = 1 << 20;
+/// Bytes of one channel that may wait however many others do, so that each has something to send
+/// when its turn comes.
+const LEAST_SHARE: u64 = 16 << 10;
 
 /// Channels of the lane that this end has open at a time; others wait. The peer ends the
 /// session over more than 16384, and may have some that are over here and unread there.
@@ -217,9 +220,9 @@ impl Live {
             }
         }
         if !self.writers.is_empty() {
-            let backlog = lane.backlog();
+            let sending = lane.sending();
             wake_those(&mut self.writers, |channel| {
-                room(lane, backlog, channel) != Some(0)
+                room(lane, sending, channel) != Some(0)
             });
         }
         wake_those(&mut self.finishers, |channel| lane.is_done(channel));
@@ -237,13 +240,17 @@ impl Live {
 
 /// Bytes that may be written to a channel of the lane now; none where it has ended.
 pub(super) fn lane_room(lane: &Lane, channel: u64) -> Option<u64> {
-    room(lane, lane.backlog(), channel)
+    room(lane, lane.sending(), channel)
 }
 
-fn room(lane: &Lane, backlog: u64, channel: u64) -> Option<u64> {
+/// Each channel has its share of what may wait. By the sum alone, a writer that always has more would
+/// fill it again whenever there is room, and one that begins would never come to write.
+fn room(lane: &Lane, sending: usize, channel: u64) -> Option<u64> {
     let room = lane.writable(channel)?;
-    let full = backlog >= BACKLOG || lane.unsent(channel) >= BACKLOG;
-    Some(if full { 0 } else { room })
+    let unsent = lane.unsent(channel);
+    let others = sending as u64 - u64::from(unsent > 0 && sending > 0);
+    let share = (BACKLOG / (others + 1)).max(LEAST_SHARE);
+    Some(if unsent >= share { 0 } else { room })
 }
 
 /// Tasks that wait for one thing.

@@ -4,6 +4,7 @@
 
 mod ends;
 mod rest;
+mod shares;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::*;
 
 /// Writes for good; tells how much was taken.
-async fn write(session: Session, moved: Moved) {
+pub(super) async fn write(session: Session, moved: Moved) {
     let mut stream = session.open().await.unwrap();
     let data = vec![7; 200_000];
     loop {
@@ -17,7 +17,7 @@ async fn write(session: Session, moved: Moved) {
 }
 
 /// Reads the streams that are opened, for good.
-async fn read(session: Session, moved: Moved) {
+pub(super) async fn read(session: Session, moved: Moved) {
     let mut stream = session.accept().await.unwrap();
     let mut data = vec![0; 200_000];
     while let Ok(n @ 1..) = stream.read(&mut data).await {
