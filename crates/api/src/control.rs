@@ -36,7 +36,7 @@ mod scheduler;
 #[cfg(test)]
 mod tests;
 
-pub use access::{AccessAddress, AccessChange, AccessStatus, CapStatus, Expected, Ignored};
+pub use access::{AccessAddress, AccessChange, AccessStatus, CapStatus, Expected, Ignored, Limit};
 pub use braid_core::{AccessState, Engine, Role};
 pub use decisions::{AccessControl, ControlStatus, ProbeControl};
 pub use energy::{AccessEnergy, PowerAttribution, PowerCounter, PowerShare};

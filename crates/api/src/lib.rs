@@ -35,7 +35,7 @@ pub mod registration;
 pub use control::{
     AccessAddress, AccessChange, AccessControl, AccessEnergy, AccessState, AccessStatus, Acks,
     ApiError, CapStatus, ClassStatus, Connection, Connections, ControlStatus, Counters, Engine,
-    Event, EventKind, Events, Expected, FallbackAt, Ignored, LanStatus, Lane, MptcpFacts,
+    Event, EventKind, Events, Expected, FallbackAt, Ignored, LanStatus, Lane, Limit, MptcpFacts,
     PathLimits, PowerAttribution, PowerCounter, PowerShare, Priorities, ProbeControl, Role,
     RuleCount, RuleStatus, Rules, SchedulerChange, Scheduling, Status, Subflow, SubflowEvent,
     Weights,

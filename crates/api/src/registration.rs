@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use braid_core::class::{ClassSteering, DEFAULT_NUMBER, MAX_CLASSES};
-use braid_core::{AccessKind, weight};
+use braid_core::{AccessKind, Rate, weight};
 use serde::{Deserialize, Serialize};
 
 /// First byte of a request, by which whoever reads a connection or a stream tells it from others.
@@ -57,6 +57,9 @@ pub struct Access {
     /// Share of the traffic as configured, above 0; absent: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
+    /// Greatest rate of the downlink, bits per second of the IP layer; absent: any. On a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_bps: Option<Rate>,
 }
 
 /// Answer of the proxy.
@@ -203,6 +206,7 @@ mod tests {
         let access = |weight| Access {
             kind: AccessKind::Wifi,
             weight,
+            limit_bps: None,
         };
         let accesses = [
             ("nr".to_owned(), access(None)),
@@ -236,6 +240,7 @@ mod tests {
         let access = Access {
             kind: AccessKind::Other,
             weight: Some(0.123_456_789_012_345_6),
+            limit_bps: Some(Rate::from_bps(u64::MAX)),
         };
         let accesses = (0..MAX_ACCESSES).map(|n| (name(n), access.clone()));
         let weights = (0..MAX_ACCESSES).map(|n| (name(n), 0.123_456_789_012_345_6));

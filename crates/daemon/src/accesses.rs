@@ -1,6 +1,6 @@
 //! Accesses as they are to be used: as configured, and as changed by requests since.
 
-use braid_api::{AccessChange, Expected, Priorities};
+use braid_api::{AccessChange, Expected, Limit, Priorities};
 
 use super::config::Access;
 
@@ -17,6 +17,8 @@ pub(crate) struct Wanted {
     pub(crate) priority: Option<u16>,
     /// Rates that it is expected to carry.
     pub(crate) expected: Expected,
+    /// Greatest rates that are sent on it.
+    pub(crate) limit: Limit,
 }
 
 impl Wanted {
@@ -28,6 +30,7 @@ impl Wanted {
             backup: a.backup,
             priority: a.priority,
             expected: a.expected,
+            limit: a.limit,
         };
         accesses.iter().map(one).collect()
     }
@@ -37,6 +40,7 @@ impl Wanted {
         self.enabled = change.enabled.unwrap_or(self.enabled);
         self.backup = change.backup.unwrap_or(self.backup);
         self.expected = change.expected.unwrap_or(self.expected);
+        self.limit = change.limit.unwrap_or(self.limit);
     }
 
     /// Returns the change that leads back to this from where `change` led.
@@ -45,6 +49,7 @@ impl Wanted {
             enabled: change.enabled.map(|_| self.enabled),
             backup: change.backup.map(|_| self.backup),
             expected: change.expected.map(|_| self.expected),
+            limit: change.limit.map(|_| self.limit),
         }
     }
 }
@@ -66,6 +71,7 @@ mod tests {
             backup: false,
             priority: Some(2),
             expected: Expected::default(),
+            limit: Limit::default(),
         };
         let change = AccessChange {
             backup: Some(true),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use braid_access::settings::{AccessSpec, Mesh, Settings};
 use braid_api::config::{self as file, DeviceAccess, Format, ProxyAccess};
 use braid_api::diagnostic::{Problem, nearest};
-use braid_api::{Engine, Expected, Role, SchedulerChange};
+use braid_api::{Engine, Expected, Limit, Role, SchedulerChange};
 use braid_core::class::{self, ClassSteering, DEFAULT_NUMBER};
 use braid_core::control::{Direction, PerDirection};
 use braid_core::energy::sets::ParameterSet;
@@ -154,6 +154,8 @@ pub struct Access {
     pub weight: Option<f64>,
     /// Rates that it is expected to carry. Set at the device.
     pub expected: Expected,
+    /// Greatest rates that are sent on it. Set at the device.
+    pub limit: Limit,
     /// Estimator of what it carries, for policies.
     pub estimator: file::Estimator,
     /// Bytes that it may carry in a month. Set at the device.
@@ -179,6 +181,7 @@ impl From<(String, DeviceAccess)> for Access {
             priority: a.priority,
             weight: a.weight,
             expected: a.expected,
+            limit: a.limit,
             estimator: a.estimator,
             cap: a.cap,
             power: a.power,
@@ -200,6 +203,7 @@ impl From<(String, ProxyAccess)> for Access {
             priority: None,
             weight: a.weight,
             expected: Expected::default(),
+            limit: Limit::default(),
             estimator: a.estimator,
             cap: None,
             power: None,

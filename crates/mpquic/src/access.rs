@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use braid_api::Expected;
+use braid_core::Rate;
 use ipnet::IpNet;
 
 use crate::Error;
@@ -30,6 +31,8 @@ pub struct Access {
     /// Rates that it is expected to carry, bits per second each way; at the device, which tells
     /// the proxy. New paths then begin with half of that, and not with ten packets.
     pub expected: Expected,
+    /// Greatest rate at which this end sends on it, in bits per second of the IP layer; `None`: any.
+    pub limit: Option<Rate>,
     /// Whether the device has named it, and no configuration. Its paths are told by their
     /// identifiers.
     pub registered: bool,
@@ -62,6 +65,7 @@ impl Access {
             priority: 0,
             backup: false,
             expected: Expected::default(),
+            limit: None,
             registered: false,
         }
     }
@@ -81,6 +85,8 @@ pub struct AccessChange {
     pub backup: Option<bool>,
     /// See [`Access::expected`].
     pub expected: Option<Expected>,
+    /// See [`Access::limit`].
+    pub limit: Option<Option<Rate>>,
 }
 
 /// The address that QUIC is told for access number `i` of a device, whatever the real one

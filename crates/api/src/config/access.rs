@@ -7,12 +7,12 @@ use ipnet::IpNet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::cap::Cap;
+use super::cap::{AtCap, Cap};
 use super::control::Estimator;
 use super::manager::ADDRESSES;
 use super::text;
 use crate::diagnostic::Problem;
-use crate::{Expected, Lane, Role, power_set};
+use crate::{Expected, Lane, Limit, Role, power_set};
 
 /// Reason why Multipath TCP without a policy makes no use of what is expected.
 pub const KERNEL_WINDOWS: &str = "the kernel's windows begin as the kernel has it: what is \
@@ -22,6 +22,10 @@ pub const KERNEL_WINDOWS: &str = "the kernel's windows begin as the kernel has i
 /// Reason why the stream lane makes no use of what is expected of downlinks.
 pub const NO_LANE: &str =
     "only on the datagram lane the proxy is told what a downlink is expected to carry";
+
+/// Reason why Multipath TCP limits no rate.
+pub const NO_LIMIT: &str = "the kernel's Multipath TCP has no limit of the rate for an access: expected \
+                            \"mpquic\" among `engines`, or tc qdisc at the interface";
 
 /// Access in the configuration of one role.
 pub trait Access: Serialize + DeserializeOwned {
@@ -101,6 +105,9 @@ pub struct DeviceAccess {
         skip_serializing_if = "Expected::is_unknown"
     )]
     pub expected: Expected,
+    /// Greatest rates that are sent on it, as text with a unit; with Multipath QUIC.
+    #[serde(default, with = "text::rates", skip_serializing_if = "Limit::is_none")]
+    pub limit: Limit,
     /// Estimator of what it carries, for policies.
     #[serde(default)]
     pub estimator: Estimator,
@@ -164,6 +171,12 @@ impl Access for DeviceAccess {
             power_set::shipped(power).map_err(|e| at("power", &e))?;
         }
         self.expected.check().map_err(|e| at("expected", &e))?;
+        self.limit.check().map_err(|e| at("limit", &e))?;
+        let slows = self.cap.is_some_and(|c| c.at == AtCap::Slow);
+        if !quic && (slows || !self.limit.is_none()) {
+            let key = if slows { "cap" } else { "limit" };
+            return Err(at(key, NO_LIMIT));
+        }
         if !self.expected.is_unknown() && !quic && !setting.estimates {
             return Err(at("expected", KERNEL_WINDOWS));
         }

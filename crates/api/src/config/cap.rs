@@ -1,8 +1,10 @@
 //! `[access.NAME.cap]`: what an access may carry in a month of its contract.
 
+use braid_core::Rate;
 use serde::{Deserialize, Serialize};
 
 use super::text;
+use crate::Limit;
 use crate::diagnostic::Problem;
 
 /// `[access.NAME.cap]`.
@@ -21,6 +23,13 @@ pub struct Cap {
     /// Use of the access once all of it is used, until the month ends.
     #[serde(default)]
     pub at: AtCap,
+    /// Rate of `at = "slow"`, each way.
+    #[serde(
+        default,
+        with = "text::optional_rate",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub slow: Option<Rate>,
 }
 
 /// Use of an access whose month is used up.
@@ -32,6 +41,8 @@ pub enum AtCap {
     /// Only when no other access is active.
     #[default]
     Backup,
+    /// At the rate of `slow`, each way, and no faster.
+    Slow,
     /// Not at all.
     Off,
 }
@@ -69,6 +80,14 @@ impl Cap {
         }
     }
 
+    /// Returns the limit of an access whose month is used up.
+    pub fn limit(&self) -> Limit {
+        Limit {
+            down: self.slow,
+            up: self.slow,
+        }
+    }
+
     pub(super) fn check(&self, name: &str) -> Result<(), Problem> {
         let at = |key: &str, what: &str| {
             let what = format!("access \"{name}\": {what}");
@@ -76,6 +95,22 @@ impl Cap {
         };
         if self.monthly == 0 {
             return at("monthly", "expected a size above 0, such as \"50 GB\"");
+        }
+        match (self.at, self.slow) {
+            (AtCap::Slow, None) => {
+                return at(
+                    "at",
+                    "\"slow\" needs a rate: expected slow = \"1 Mbit/s\" beside",
+                );
+            }
+            (AtCap::Slow, Some(rate)) => {
+                self.limit().check().map_err(|_| {
+                    let what = format!("{rate} is not from 1 kbit/s to 1000 Gbit/s");
+                    Problem::at_key(&["access", name, "cap", "slow"], what)
+                })?;
+            }
+            (_, Some(_)) => return at("slow", "it goes with at = \"slow\""),
+            (_, None) => {}
         }
         if !(1..=31).contains(&self.reset_day) {
             return at("reset_day", "expected a day of a month, 1 to 31");
@@ -105,6 +140,12 @@ mod tests {
         assert_eq!(
             (cap.monthly, cap.reset_day, cap.at),
             (50_000_000_000, 15, AtCap::Off)
+        );
+        let slow = device("monthly = \"50 GB\"\nat = \"slow\"\nslow = \"1 Mbit/s\"");
+        let e = slow.unwrap_err();
+        assert!(
+            e.contains("f:3:") && e.contains("no limit of the rate"),
+            "{e}"
         );
         let levels = [
             39_999_999_999,

@@ -40,7 +40,7 @@ use std::path::Path;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-pub use access::{Access, DeviceAccess, KERNEL_WINDOWS, NO_LANE, ProxyAccess};
+pub use access::{Access, DeviceAccess, KERNEL_WINDOWS, NO_LANE, NO_LIMIT, ProxyAccess};
 pub use allow::Allow;
 pub use buffers::{Buffers, Sizes};
 pub use cap::{AtCap, Cap, CapLevel};

@@ -567,6 +567,7 @@ fn access() -> impl Strategy<Value = DeviceAccess> {
                     priority,
                     weight,
                     expected: crate::Expected { down, up },
+                    limit: crate::Limit { down: up, up: down },
                     estimator: Estimator::default(),
                     cap: None,
                     power: None,

@@ -82,6 +82,23 @@ pub(super) mod host {
     }
 }
 
+/// One rate with its unit, or none.
+pub(super) mod optional_rate {
+    use braid_core::Rate;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(rate: &Option<Rate>, s: S) -> Result<S::Ok, S::Error> {
+        rate.map(|r| r.to_string()).serialize(s)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Rate>, D::Error> {
+        let text = Option::<String>::deserialize(d)?;
+        let read = text.map(|t| t.parse()).transpose();
+        read.map_err(D::Error::custom)
+    }
+}
+
 /// One rate with its unit.
 pub(super) mod rate {
     use braid_core::Rate;
@@ -120,7 +137,10 @@ pub(super) mod rates {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::Expected;
+    use crate::{Expected, Limit};
+
+    /// Rates of downlink and uplink.
+    type Both = [Option<Rate>; 2];
 
     #[derive(Default, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
@@ -131,21 +151,51 @@ pub(super) mod rates {
         up: Option<String>,
     }
 
-    pub(crate) fn serialize<S: Serializer>(e: &Expected, s: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer, R: Copy + Into<Both>>(
+        rates: &R,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
         let text = |r: Option<Rate>| r.map(|r| r.to_string());
-        let (down, up) = (text(e.down), text(e.up));
-        Text { down, up }.serialize(s)
+        let [down, up] = (*rates).into();
+        Text {
+            down: text(down),
+            up: text(up),
+        }
+        .serialize(s)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Expected, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, R: From<Both>>(
+        d: D,
+    ) -> Result<R, D::Error> {
         let text = Text::deserialize(d)?;
         let rate = |way: &str, text: Option<String>| {
             let read = text.map(|t| t.parse::<Rate>()).transpose();
             read.map_err(|e| D::Error::custom(format!("{way}: {e}")))
         };
-        Ok(Expected {
-            down: rate("down", text.down)?,
-            up: rate("up", text.up)?,
-        })
+        Ok(R::from([rate("down", text.down)?, rate("up", text.up)?]))
+    }
+
+    impl From<Both> for Expected {
+        fn from([down, up]: Both) -> Self {
+            Self { down, up }
+        }
+    }
+
+    impl From<Expected> for Both {
+        fn from(rates: Expected) -> Self {
+            [rates.down, rates.up]
+        }
+    }
+
+    impl From<Both> for Limit {
+        fn from([down, up]: Both) -> Self {
+            Self { down, up }
+        }
+    }
+
+    impl From<Limit> for Both {
+        fn from(rates: Limit) -> Self {
+            [rates.down, rates.up]
+        }
     }
 }

@@ -40,6 +40,9 @@ pub struct AccessStatus {
     /// Rates that it is expected to carry, where they were told.
     #[serde(default, skip_serializing_if = "Expected::is_unknown")]
     pub expected: Expected,
+    /// Greatest rates that are sent on it, where it is limited.
+    #[serde(default, skip_serializing_if = "Limit::is_none")]
+    pub limit: Limit,
     /// The path manager's (first) endpoint for it, if one is set.
     pub endpoint_id: Option<u8>,
     /// Whether it is used, and if not, what keeps it from being used.
@@ -142,6 +145,61 @@ pub struct AccessChange {
     /// Rates that it is expected to carry, both directions anew; Multipath QUIC only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Expected>,
+    /// Greatest rates that are sent on it, both directions anew; Multipath QUIC only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
+}
+
+/// Greatest rates that are sent on an access, whatever it could carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Limit {
+    /// From the proxy to the device, bits per second of the IP layer; absent: any.
+    #[serde(default, rename = "down_bps", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<u64>"))]
+    pub down: Option<Rate>,
+    /// From the device to the proxy, bits per second of the IP layer.
+    #[serde(default, rename = "up_bps", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<u64>"))]
+    pub up: Option<Rate>,
+}
+
+impl Limit {
+    /// Whether it limits neither direction.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the lesser of both in each direction.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let less = |a: Option<Rate>, b: Option<Rate>| a.into_iter().chain(b).min();
+        Self {
+            down: less(self.down, other.down),
+            up: less(self.up, other.up),
+        }
+    }
+
+    /// # Errors
+    /// A rate that no access has: below 1 kbit/s or above 1000 Gbit/s.
+    pub fn check(&self) -> Result<(), String> {
+        check(self.down, self.up, "any rate")
+    }
+}
+
+/// Checks that rates are those of accesses; `absent`: the meaning of one that is left out.
+fn check(down: Option<Rate>, up: Option<Rate>, absent: &str) -> Result<(), String> {
+    for (way, rate) in [("down", down), ("up", up)] {
+        if let Some(rate) = rate
+            && !(1_000..=1_000_000_000_000).contains(&rate.as_bps())
+        {
+            return Err(format!(
+                "{way}: {rate} is not from 1 kbit/s to 1000 Gbit/s; leave it out for {absent}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Rates that an access is expected to carry, by what is known before anything was sent on
@@ -170,15 +228,6 @@ impl Expected {
     /// # Errors
     /// A rate that no access has: below 1 kbit/s or above 1000 Gbit/s.
     pub fn check(&self) -> Result<(), String> {
-        for (way, rate) in [("down", self.down), ("up", self.up)] {
-            if let Some(rate) = rate
-                && !(1_000..=1_000_000_000_000).contains(&rate.as_bps())
-            {
-                return Err(format!(
-                    "{way}: {rate} is not from 1 kbit/s to 1000 Gbit/s; leave it out if it is unknown"
-                ));
-            }
-        }
-        Ok(())
+        check(self.down, self.up, "one that is unknown")
     }
 }

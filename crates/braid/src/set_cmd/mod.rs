@@ -8,7 +8,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use braid_api::client::{Client, segment};
-use braid_api::{AccessChange, Engine, Expected, Priorities, Role, SchedulerChange, Weights};
+use braid_api::{
+    AccessChange, Engine, Expected, Limit, Priorities, Role, SchedulerChange, Weights,
+};
 use braid_core::sched::WrrMode;
 use braid_netns::error::LabError;
 use clap::{Args, Subcommand, ValueEnum};
@@ -61,6 +63,12 @@ enum What {
     Expect {
         /// Access and its rates down and up, Mbit/s, both anew, or none: nr=300/50 wifi=800
         /// lifi=/20 lte=none
+        #[arg(required = true, value_name = "NAME=[DOWN][/UP]", value_parser = expected)]
+        accesses: Vec<(String, Expected)>,
+    },
+    /// Greatest rates that are sent on accesses, whatever they could carry (Multipath QUIC)
+    Limit {
+        /// Access and its rates down and up, Mbit/s, both anew, or none: nr=20/5 lte=/1 wifi=none
         #[arg(required = true, value_name = "NAME=[DOWN][/UP]", value_parser = expected)]
         accesses: Vec<(String, Expected)>,
     },
@@ -165,6 +173,21 @@ pub fn run(args: SetArgs) -> Result<ExitCode> {
                     };
                     let now = put(&mut client, &name, &change).await?;
                     braid_api::say!("{name}: expected {} Mbit/s", shown(now.expected));
+                }
+            }
+            What::Limit { accesses } => {
+                let accesses = once(accesses)?;
+                // One name that is wrong changes nothing.
+                for (name, _) in &accesses {
+                    put(&mut client, name, &AccessChange::default()).await?;
+                }
+                for (name, Expected { down, up }) in accesses {
+                    let change = AccessChange {
+                        limit: Some(Limit { down, up }),
+                        ..AccessChange::default()
+                    };
+                    let Limit { down, up } = put(&mut client, &name, &change).await?.limit;
+                    braid_api::say!("{name}: limit {} Mbit/s", shown(Expected { down, up }));
                 }
             }
             What::Backup { name, on } => {
@@ -313,4 +336,6 @@ struct Now {
     enabled: bool,
     #[serde(default)]
     expected: Expected,
+    #[serde(default)]
+    limit: Limit,
 }

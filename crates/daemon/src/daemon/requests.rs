@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use braid_api::{
-    AccessChange, AccessStatus, EventKind, Priorities, Role, SchedulerChange, Weights as Given,
+    AccessChange, AccessStatus, EventKind, Limit, Priorities, Role, SchedulerChange,
+    Weights as Given,
 };
 use braid_core::control::{Direction, PerDirection, Request};
 use braid_core::{Time, weight};
@@ -59,7 +60,21 @@ impl Daemon {
                 return Err(DaemonError::Refused(of(why)));
             }
         }
+        if let Some(limit) = change.limit {
+            limit.check().map_err(|e| DaemonError::Config(of(&e)))?;
+            // What another engine sends beside is not limited.
+            let all = self.engines.iter().map(|e| e.capabilities().limit);
+            if let Some(why) = all.reduce(|best, can| best.or(can)).and_then(Can::err) {
+                return Err(DaemonError::Refused(of(why)));
+            }
+        }
         self.all_can(|c| c.change)
+    }
+
+    /// Returns the limits of the accesses, by their names.
+    pub(crate) fn limits(&self) -> Vec<(String, Limit)> {
+        let wanted = lock(&self.wanted);
+        wanted.iter().map(|a| (a.name.clone(), a.limit)).collect()
     }
 
     /// Whether an engine makes use of the rates that accesses are expected to carry.

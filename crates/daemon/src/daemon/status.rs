@@ -120,6 +120,7 @@ impl Daemon {
             weight,
             priority: wanted.priority,
             expected: wanted.expected,
+            limit: wanted.limit,
             endpoint_id: view.endpoint_id,
             state: view.state,
             why: view.why,

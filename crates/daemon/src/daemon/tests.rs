@@ -69,6 +69,7 @@ const OFF: AccessChange = AccessChange {
     enabled: Some(false),
     backup: None,
     expected: None,
+    limit: None,
 };
 
 #[tokio::test]

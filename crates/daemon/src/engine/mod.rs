@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use braid_api::registration::{Reply, Request};
 use braid_api::{AccessChange, Connection, Engine as Kind, Priorities, SchedulerChange};
+use braid_core::Rate;
 use braid_core::class::ClassSteering;
 use braid_core::control::PerDirection;
 use braid_forward::Carrier;
@@ -92,6 +93,8 @@ pub(crate) struct Capabilities {
     /// Change the use and the order of accesses.
     pub(crate) change: Can,
     pub(crate) order: Can,
+    /// Limit the rate at which an access is sent on.
+    pub(crate) limit: Can,
     /// Make use of the rates that an access is expected to carry.
     pub(crate) expect: PerDirection<Can>,
     /// Whether an access without a weight has the weight 1, and weights always count.
@@ -254,6 +257,9 @@ pub(crate) trait Engine: Send + Sync {
     /// Steers classes of a session, by their numbers, as its device requests: all others go as the
     /// default.
     fn steer_classes(&self, _token: u32, _classes: BTreeMap<u8, ClassSteering>) {}
+
+    /// Limits the rates of a session's downlinks, by the names of accesses, as its device requests.
+    fn limit_accesses(&self, _token: u32, _limits: BTreeMap<String, Rate>) {}
 
     /// Registers the accesses of this device by the engine's own session with the proxy; `None`
     /// where it has none.

@@ -62,6 +62,7 @@ impl Fake {
                 leave_out: Ok(()),
                 change: Ok(()),
                 order: Ok(()),
+                limit: Ok(()),
                 expect: PerDirection {
                     down: Ok(()),
                     up: Ok(()),

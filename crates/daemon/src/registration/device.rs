@@ -241,6 +241,7 @@ impl Device {
             let described = registration::Access {
                 kind: a.kind,
                 weight: a.weight,
+                limit_bps: None,
             };
             (a.name.clone(), described)
         };
@@ -259,6 +260,11 @@ impl Device {
                 paths.retain(|_, name| request.accesses.contains_key(name));
                 request.paths = paths;
                 request.classes = config.class_steering(Direction::Down);
+                for (name, limit) in daemon.limits() {
+                    if let Some(access) = request.accesses.get_mut(&name) {
+                        access.limit_bps = limit.down;
+                    }
+                }
                 // Accesses beyond those that a proxy takes have no name there.
                 let there = |name: &str| request.accesses.contains_key(name);
                 let there = |name: &str| there(name).then(|| name.to_owned());

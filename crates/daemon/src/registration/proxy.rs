@@ -144,6 +144,9 @@ impl Daemon {
             let classes = request.classes.iter();
             let classes = classes.map(|(number, class)| (*number, class.renamed(here)));
             engine.steer_classes(token, classes.collect());
+            let limits = request.accesses.iter();
+            let limits = limits.filter_map(|(name, a)| Some((here(name)?, a.limit_bps?)));
+            engine.limit_accesses(token, limits.collect());
         }
         placed
     }

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use braid_api::Expected;
 use braid_api::config::Estimator;
 use braid_api::registration::Request;
+use braid_api::{Expected, Limit};
 use braid_core::{AccessKind, Time};
 use braid_mptcp::weights::whole;
 use ipnet::IpNet;
@@ -397,6 +397,7 @@ impl Registry {
                     priority: None,
                     weight: weight(name),
                     expected: Expected::default(),
+                    limit: Limit::default(),
                     estimator: Estimator::default(),
                     cap: None,
                     power: None,
@@ -496,6 +497,7 @@ mod tests {
         let access = |weight| registration::Access {
             kind: AccessKind::Wifi,
             weight,
+            limit_bps: None,
         };
         let accesses = [
             ("nr".to_owned(), access(None)),

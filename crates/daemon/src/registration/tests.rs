@@ -45,6 +45,7 @@ fn request(over: Option<&str>, weights: &[(&str, f64)]) -> Request {
     let access = |weight| Access {
         kind: AccessKind::Wifi,
         weight,
+        limit_bps: None,
     };
     let accesses = [
         ("nr".to_owned(), access(Some(3.0))),

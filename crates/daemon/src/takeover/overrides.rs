@@ -93,6 +93,7 @@ mod tests {
             backup,
             priority,
             expected: braid_api::Expected::default(),
+            limit: braid_api::Limit::default(),
         };
         accesses.iter().enumerate().map(one).collect()
     }

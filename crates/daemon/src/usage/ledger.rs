@@ -187,6 +187,7 @@ mod tests {
             reset_day: 1,
             near_percent: 80,
             at: AtCap::Backup,
+            slow: None,
         };
         let mut ledger = Ledger::default();
         let serving = || BTreeSet::from(["wwan0".to_owned()]);

@@ -145,7 +145,7 @@ impl Usage {
     }
 
     /// Lists the accesses that are to be held and are not yet.
-    fn to_hold(&self, config: &Config) -> Vec<(String, AtCap)> {
+    fn to_hold(&self, config: &Config) -> Vec<(Access, Cap)> {
         let state = lock(&self.0);
         let reached = |name: &str, cap: &Cap| {
             let account = state.ledger.account(name);
@@ -153,7 +153,7 @@ impl Usage {
         };
         let all = capped(config);
         let all = all.filter(|(a, cap)| reached(&a.name, cap) && !state.held.contains(&a.name));
-        all.map(|(a, cap)| (a.name.clone(), cap.at)).collect()
+        all.map(|(a, cap)| (a.clone(), *cap)).collect()
     }
 }
 
@@ -205,19 +205,24 @@ pub(crate) async fn follow(daemon: Arc<Daemon>) -> DaemonError {
                 .shared()
                 .log(Some(access.name), EventKind::AccessCap { why });
         }
-        for (name, at) in usage.to_hold(&config) {
-            hold(&daemon, &name, at).await;
+        for (access, cap) in usage.to_hold(&config) {
+            hold(&daemon, &access, &cap).await;
         }
     }
 }
 
 /// Changes the use of an access until its month ends or somebody asks for another use.
-async fn hold(daemon: &Daemon, name: &str, at: AtCap) {
-    lock(&daemon.shared().usage.0).held.insert(name.to_owned());
-    let change = match at {
+async fn hold(daemon: &Daemon, access: &Access, cap: &Cap) {
+    let name = &access.name;
+    lock(&daemon.shared().usage.0).held.insert(name.clone());
+    let change = match cap.at {
         AtCap::Warn => return,
         AtCap::Backup => AccessChange {
             backup: Some(true),
+            ..AccessChange::default()
+        },
+        AtCap::Slow => AccessChange {
+            limit: Some(access.limit.and(cap.limit())),
             ..AccessChange::default()
         },
         AtCap::Off => AccessChange {
@@ -235,9 +240,11 @@ async fn release(daemon: &Daemon, access: &Access) {
     if !lock(&daemon.shared().usage.0).held.remove(&access.name) {
         return;
     }
+    let slowed = access.cap.is_some_and(|cap| cap.at == AtCap::Slow);
     let change = AccessChange {
         backup: Some(access.backup),
         enabled: Some(true),
+        limit: slowed.then_some(access.limit),
         ..AccessChange::default()
     };
     if let Err(e) = daemon.change(&access.name, change).await {
@@ -266,6 +273,12 @@ fn level_in_words(cap: &Cap, level: CapLevel, status: &CapStatus) -> String {
         AtCap::Warn => "it is used as before",
         AtCap::Backup => "it is a backup",
         AtCap::Off => "it is off",
+        AtCap::Slow => {
+            let rate = cap.slow.map(|r| r.to_string()).unwrap_or_default();
+            return format!(
+                "its {of} of the month are used up: it carries {rate} each way at most until {until}"
+            );
+        }
     };
     format!("its {of} of the month are used up: {then} until {until}")
 }

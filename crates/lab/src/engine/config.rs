@@ -8,7 +8,7 @@ use braid_api::config::{
     Buffers, Config, Control, DeviceAccess, Estimator, Manager, Mesh, NAMESPACES_CC, ProxyAccess,
     Scheduler, Transfers,
 };
-use braid_api::{Engine, Expected, Role, SchedulerChange};
+use braid_api::{Engine, Expected, Limit, Role, SchedulerChange};
 use indexmap::IndexMap as Map;
 use ipnet::IpNet;
 
@@ -231,6 +231,7 @@ fn at_the_device(a: &Access, address: Option<IpAddr>) -> Result<DeviceAccess> {
         priority: None,
         weight: None,
         expected: Expected::default(),
+        limit: Limit::default(),
         estimator: Estimator::default(),
         cap: None,
         power: None,

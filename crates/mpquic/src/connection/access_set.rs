@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use noq_proto::{FourTuple, PathId};
 
+use super::rate_limit::RateLimit;
 use crate::access::{Access, labelled};
 
 /// How soon an attempt that failed is repeated, at first and at most.
@@ -26,6 +27,7 @@ pub(super) struct AccessSet {
     openings: Vec<Opening>,
     /// Whether the socket of each is full.
     socket_full: Vec<bool>,
+    rate_limits: Vec<RateLimit>,
     /// Access that the connection began on, whose address QUIC is not told.
     initial: Option<usize>,
 }
@@ -49,6 +51,7 @@ impl AccessSet {
         Self {
             openings: vec![Opening::default(); all.len()],
             socket_full: vec![false; all.len()],
+            rate_limits: vec![RateLimit::default(); all.len()],
             all,
             initial,
         }
@@ -59,6 +62,7 @@ impl AccessSet {
         self.all.push(access);
         self.openings.push(Opening::default());
         self.socket_full.push(false);
+        self.rate_limits.push(RateLimit::default());
         self.all.len() - 1
     }
 
@@ -101,6 +105,28 @@ impl AccessSet {
     /// Returns whether the socket of an access is full.
     pub(super) fn is_socket_full(&self, access: Option<usize>) -> bool {
         access.is_some_and(|i| self.socket_full[i])
+    }
+
+    /// Counts bytes of the IP layer that leave on an access.
+    pub(super) fn count_sent(&mut self, access: Option<usize>, bytes: u64, now: Instant) {
+        let Some(i) = access else { return };
+        match self.all[i].limit {
+            Some(rate) => self.rate_limits[i].sent(now, bytes, rate),
+            None => self.rate_limits[i].lift(),
+        }
+    }
+
+    /// Returns how many bytes leave at a time on an access whose rate is limited.
+    pub(super) fn ahead(&self, access: Option<usize>) -> Option<u64> {
+        self.all[access?].limit.map(RateLimit::ahead)
+    }
+
+    /// Returns until when the limit of an access keeps it from sending; `None` where it does not.
+    pub(super) fn limited_until(&self, access: Option<usize>, now: Instant) -> Option<Instant> {
+        let i = access?;
+        self.all[i]
+            .limit
+            .and_then(|_| self.rate_limits[i].wait(now))
     }
 
     /// Schedules the opening of a path on every access for now.

@@ -26,6 +26,7 @@ mod path_status;
 mod path_watch;
 mod paths;
 mod quic_control;
+mod rate_limit;
 mod stream_losses;
 mod transmit;
 
@@ -266,6 +267,7 @@ impl Connection {
         let access = &mut self.accesses[i];
         access.priority = change.priority.unwrap_or(access.priority);
         access.backup = change.backup.unwrap_or(access.backup);
+        access.limit = change.limit.unwrap_or(access.limit);
         if change.priority.is_some() || change.backup.is_some() {
             let (quic, accesses) = (&mut self.quic, &self.accesses);
             if self.paths.change_access_status(i, quic, accesses, now) {

@@ -32,6 +32,8 @@ pub(super) struct PathScheduler {
     views: Vec<PathView>,
     /// Their accesses.
     places: Vec<Place>,
+    /// Whether a limit of the rate keeps each from sending.
+    limited: Vec<bool>,
     watch: PathWatch,
     /// Whether data waited when the scheduler was asked last.
     has_data: bool,
@@ -47,6 +49,7 @@ impl PathScheduler {
             sent: BTreeMap::new(),
             views: Vec::new(),
             places: Vec::new(),
+            limited: Vec::new(),
             watch: PathWatch::default(),
             has_data: false,
             paced_until: None,
@@ -108,6 +111,7 @@ impl PathScheduler {
         self.paced_until = None;
         self.views.clear();
         self.places.clear();
+        self.limited.clear();
         for p in paths.iter().take(MOST_PATHS) {
             let slot = &mut slots[p.slot];
             slot.ease(now);
@@ -133,12 +137,24 @@ impl PathScheduler {
             if accesses.is_socket_full(p.access) {
                 view.in_flight = view.window.max(1);
             }
+            if let Some(ahead) = accesses.ahead(p.access) {
+                let ahead = ahead.max(view.segment);
+                view.window = view.window.min(view.in_flight + ahead);
+            }
             let wait = p.pacer.wait(now, slot).filter(|_| view.has_room());
             if let Some(at) = wait {
                 view.in_flight = view.window.max(1);
                 self.paced_until = Some(self.paced_until.map_or(at, |t| t.min(at)));
             }
             slot.idle &= view.has_room();
+            // Its window is not in full use, however much waits.
+            let limited = accesses.limited_until(p.access, now);
+            if let Some(at) = limited {
+                slot.idle = true;
+                view.in_flight = view.window.max(1);
+                self.paced_until = Some(self.paced_until.map_or(at, |t| t.min(at)));
+            }
+            self.limited.push(limited.is_some());
             self.views.push(view);
             self.places.push((p.access, beside));
         }
@@ -229,14 +245,7 @@ impl PathScheduler {
         (number, access): (u32, Option<usize>),
         transmit: &Transmit,
     ) {
-        let packets = transmit
-            .size
-            .div_ceil(transmit.segment_size.unwrap_or(transmit.size).max(1));
-        let headers = match transmit.destination {
-            SocketAddr::V4(_) => 28,
-            SocketAddr::V6(_) => 48,
-        };
-        let bytes = (transmit.size + packets * headers) as u64;
+        let bytes = ip_bytes(transmit);
         if !self.has_data {
             return;
         }
@@ -252,8 +261,9 @@ impl PathScheduler {
     /// Notes that nothing is sent now: paths that could have are not in full use.
     pub(super) fn mark_idle(&self, paths: &PathSet, congestion: &CongestionSet) {
         let mut slots = congestion.lock();
-        for (p, view) in paths.iter().zip(&self.views) {
-            slots[p.slot].idle = view.has_room();
+        let views = self.views.iter().zip(&self.limited);
+        for (p, (view, limited)) in paths.iter().zip(views) {
+            slots[p.slot].idle = view.has_room() || *limited;
         }
     }
 
@@ -296,6 +306,16 @@ pub(super) fn burst(view: &PathView, most: u64) -> u64 {
     };
     let bytes = most.min(view.room()).min(long).min(view.burst());
     (bytes / view.segment).max(1)
+}
+
+/// Returns the bytes of a burst with the headers of IP and UDP.
+pub(super) fn ip_bytes(transmit: &Transmit) -> u64 {
+    let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
+    let headers = match transmit.destination {
+        SocketAddr::V4(_) => 28,
+        SocketAddr::V6(_) => 48,
+    };
+    (transmit.size + transmit.size.div_ceil(segment) * headers) as u64
 }
 
 fn view(p: &Path, slot: &Slot) -> PathView {

@@ -234,6 +234,7 @@ impl PathSet {
             let slot = &slots[p.slot];
             let full = slot.in_flight + slot.mtu > slot.window
                 || p.pacer.wait(now, slot).is_some()
+                || accesses.limited_until(p.access, now).is_some()
                 || accesses.is_socket_full(p.access);
             p.load.wait(full, now);
         }

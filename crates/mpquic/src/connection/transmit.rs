@@ -10,7 +10,7 @@ use braid_core::sched::{Decision, Flow, PathView, only_backups, takes_part};
 use noq_proto::Transmit;
 
 use super::Connection;
-use super::path_scheduler::{BURST, burst};
+use super::path_scheduler::{BURST, burst, ip_bytes};
 use super::path_set::Open;
 use crate::lane::Selection;
 use crate::transport;
@@ -58,7 +58,9 @@ impl Connection {
                 let bytes = slot.in_flight.saturating_sub(p.in_flight_before);
                 p.pacer.sent(now, bytes, slot);
                 self.scheduler.count_sent((p.number, p.access), &transmit);
-                p.access
+                let access = p.access;
+                self.accesses.count_sent(access, ip_bytes(&transmit), now);
+                access
             }
             None => self.accesses.initial(),
         };

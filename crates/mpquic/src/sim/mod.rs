@@ -12,6 +12,7 @@ mod ends;
 mod hostile;
 mod idle;
 mod late_access;
+mod limits;
 pub(crate) mod null;
 mod one_way;
 mod outages;

@@ -28,6 +28,7 @@ use braid_api::{
     AccessChange, Connection, Engine as Kind, EventKind, Lane, Priorities, Role, SchedulerChange,
 };
 use braid_core::Pattern;
+use braid_core::Rate;
 use braid_core::class::ClassSteering;
 use braid_core::control::PerDirection;
 use braid_forward::Carrier;
@@ -254,6 +255,7 @@ impl Mpquic {
             for a in steered.accesses.iter_mut().filter(|a| a.name == name) {
                 a.backup = change.backup.unwrap_or(a.backup);
                 a.expected = change.expected.unwrap_or(a.expected);
+                a.limit = change.limit.map_or(a.limit, |l| l.up);
             }
             if let Some(enabled) = change.enabled {
                 steered.disabled.retain(|n| n != name);
@@ -381,6 +383,7 @@ impl Engine for Mpquic {
             leave_out: Ok(()),
             change,
             order: Ok(()),
+            limit: change,
             expect: PerDirection {
                 down: match self.quic.lane {
                     Lane::Stream => Err(NO_LANE),
@@ -552,6 +555,10 @@ impl Engine for Mpquic {
 
     fn steer_classes(&self, token: u32, classes: BTreeMap<u8, ClassSteering>) {
         self.steer_classes_of(token, classes);
+    }
+
+    fn limit_accesses(&self, token: u32, limits: BTreeMap<String, Rate>) {
+        self.limit_accesses_of(token, limits);
     }
 
     fn register<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Option<Registered>> {

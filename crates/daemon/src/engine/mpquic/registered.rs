@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use braid_api::registration::Request;
+use braid_core::Rate;
 use braid_core::class::ClassSteering;
 use braid_mpquic::{Lane, PathInfo, Session};
 
@@ -83,6 +84,18 @@ impl Mpquic {
         if self.quic.lane == Lane::Stream || !lock(&self.sessions).set_classes(token, classes) {
             return;
         }
+        self.steer_anew(token);
+    }
+
+    /// Limits the downlinks of a session.
+    pub(super) fn limit_accesses_of(&self, token: u32, limits: BTreeMap<String, Rate>) {
+        if lock(&self.sessions).set_limits(token, limits) {
+            self.steer_anew(token);
+        }
+    }
+
+    /// Steers a session by what has been requested since.
+    fn steer_anew(&self, token: u32) {
         if let Some(session) = self.session(token)
             && let Err(e) = self.steer(token, &session)
             && session.paths().is_ok()

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use braid_api::EventKind;
+use braid_core::Rate;
 use braid_core::class::ClassSteering;
 use braid_mpquic::{AccessChange, PathInfo, Session};
 use tokio::sync::broadcast::error::RecvError;
@@ -20,6 +21,9 @@ pub(super) struct Sessions {
     weights: BTreeMap<u32, ByName>,
     /// Steering of classes, by their numbers, as devices have requested for their sessions.
     classes: BTreeMap<u32, BTreeMap<u8, ClassSteering>>,
+    /// Greatest rates of downlinks, by the names of accesses, as devices have requested for their
+    /// sessions.
+    limits: BTreeMap<u32, BTreeMap<String, Rate>>,
     /// Number of the last one.
     last: u32,
 }
@@ -47,6 +51,15 @@ impl Sessions {
         std::mem::replace(&mut self.weights, new)
     }
 
+    /// Sets the limits of a session's downlinks; returns whether these are others.
+    pub(super) fn set_limits(&mut self, number: u32, new: BTreeMap<String, Rate>) -> bool {
+        let before = match new.is_empty() {
+            true => self.limits.remove(&number),
+            false => self.limits.insert(number, new.clone()),
+        };
+        before.unwrap_or_default() != new
+    }
+
     /// Sets the steering of classes of a session; returns whether that is another.
     pub(super) fn set_classes(&mut self, number: u32, new: BTreeMap<u8, ClassSteering>) -> bool {
         if !self.all.contains_key(&number) {
@@ -67,6 +80,7 @@ impl Sessions {
         self.all.remove(&number);
         self.weights.remove(&number);
         self.classes.remove(&number);
+        self.limits.remove(&number);
     }
 
     /// Returns the number of the next session: the next that `taken` does not have.
@@ -159,11 +173,14 @@ impl Mpquic {
             let weights: Vec<_> = weights.into_iter().collect();
             session.set_weights(&weights).map_err(refused)?;
         }
+        let limits = lock(&self.sessions).limits.get(&token).cloned();
+        let limits = limits.unwrap_or_default();
         for a in mine() {
             let change = AccessChange {
                 priority: Some(a.priority),
                 backup: Some(a.backup),
                 expected: Some(a.expected),
+                limit: Some(limits.get(&a.name).copied().or(a.limit)),
             };
             session.set_access(&a.name, change).map_err(refused)?;
         }

@@ -29,6 +29,7 @@ pub(super) fn access(a: &config::Access, role: Role) -> Access {
         priority: a.priority.unwrap_or(0).into(),
         backup: a.backup && role == Role::Device,
         expected: a.expected,
+        limit: a.limit.up.filter(|_| role == Role::Device),
         registered: a.registered.is_some(),
     }
 }
@@ -65,6 +66,7 @@ impl Steered {
             a.backup = wanted.backup;
             a.priority = wanted.priority.unwrap_or(0).into();
             a.expected = wanted.expected;
+            a.limit = wanted.limit.up;
         }
     }
 

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use braid_access::links::RouteEvents;
-use braid_api::config::KERNEL_WINDOWS;
+use braid_api::config::{KERNEL_WINDOWS, NO_LIMIT};
 use braid_api::{AccessChange, Connection, Engine as Kind, Priorities, Role, SchedulerChange};
 use braid_core::Time;
 use braid_core::control::PerDirection;
@@ -356,6 +356,7 @@ impl Engine for Mptcp {
             },
             change,
             order: change,
+            limit: Err(NO_LIMIT),
             expect: PerDirection {
                 down: expect,
                 up: expect,

@@ -32,7 +32,7 @@ use crate::responder::Responder;
 use crate::shared::Shared;
 use crate::state::lock;
 use crate::takeover::sysctls::Before;
-use braid_api::config::KERNEL_WINDOWS;
+use braid_api::config::{KERNEL_WINDOWS, NO_LIMIT};
 use sockets::Sockets;
 
 /// Reason why nothing is scheduled.
@@ -246,6 +246,7 @@ impl Engine for Tcp {
             leave_out: Err(ONE_PATH),
             change: Err(change),
             order: Err(change),
+            limit: Err(NO_LIMIT),
             expect: PerDirection {
                 down: Err(KERNEL_WINDOWS),
                 up: Err(KERNEL_WINDOWS),
