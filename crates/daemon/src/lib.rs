@@ -32,6 +32,7 @@ mod responder;
 mod run;
 mod scheduling;
 mod shared;
+mod signals;
 mod state;
 mod takeover;
 mod usage;
@@ -180,9 +181,13 @@ pub fn run(role: Role, config: &Path, control: &Path) -> Result<bool, DaemonErro
     // From before anything is set up: what comes meanwhile ends it, in order, once that is done.
     run_until_told(role, config, control, move || {
         let handler = |kind| signal(kind).expect("a runtime with I/O is running");
-        let mut terminate = handler(SignalKind::terminate());
-        let mut interrupt = handler(SignalKind::interrupt());
-        let mut quit = handler(SignalKind::quit());
+        let (mut terminate, mut interrupt, mut quit) = signals::held_back(|| {
+            (
+                handler(SignalKind::terminate()),
+                handler(SignalKind::interrupt()),
+                handler(SignalKind::quit()),
+            )
+        });
         async move {
             let _ = io::stdout().write_all(b"ready\n");
             let _ = io::stdout().flush();

@@ -12,11 +12,13 @@ use crate::accesses::Wanted;
 use crate::config::Config;
 use crate::engine::Result;
 use crate::registration::fulfil_all;
+use crate::signals::held_back;
 use crate::state::{lock, now};
 
 /// Listens to SIGHUP.
 pub(crate) fn hangups() -> Result<Signal> {
-    signal(SignalKind::hangup()).map_err(|e| DaemonError::Failed(format!("listen to SIGHUP: {e}")))
+    held_back(|| signal(SignalKind::hangup()))
+        .map_err(|e| DaemonError::Failed(format!("listen to SIGHUP: {e}")))
 }
 
 /// Reads the configuration again on each SIGHUP.
