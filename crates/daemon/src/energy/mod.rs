@@ -134,10 +134,11 @@ pub(crate) async fn follow(daemon: Arc<Daemon>) -> DaemonError {
         return std::future::pending().await;
     }
     let meter = &daemon.shared().energy;
+    let mut interval = daemon.config().power.interval;
     loop {
-        let interval = daemon.config().power.interval;
         tokio::time::sleep(interval).await;
         let config = daemon.config();
+        interval = config.power.interval;
         meter.follow(&config);
         let modelled = config.accesses.iter().any(|a| a.power_set.is_some());
         if !modelled && !config.power.counters {
