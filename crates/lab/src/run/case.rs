@@ -123,6 +123,7 @@ impl Stage<'_, '_> {
             .await?;
 
         let stats = self.radio.stats().await?;
+        schedule.watch(&stats);
         let told = Told {
             connections: None,
             control: self.ends.control(case).await,
@@ -227,6 +228,7 @@ impl Stage<'_, '_> {
                 .await?;
             if t >= next_tick {
                 let stats = self.radio.stats().await?;
+                schedule.watch(&stats);
                 let told = Told {
                     connections: self.ends.connections(self.case).await,
                     control: self.ends.control(self.case).await,

@@ -16,13 +16,12 @@ use crate::engine::expected;
 use crate::scenario::{Action, Case, Event, PathManager};
 use crate::summary::EventRow;
 use braid_netns::Topology;
+use braid_radio::emulator::api::Stats;
 use braid_traffic::clock::now;
 
 /// Data on a link after link-up means this much: more than acknowledgements
 /// and keep-alives, no more than one full packet.
 const DATA: u64 = 1000;
-/// How often the link is looked at until then.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// An access that is down or has come up again.
 #[derive(Clone, Debug)]
@@ -34,8 +33,6 @@ pub(super) struct Outage {
     pub(super) out: Option<Time>,
     /// First data on it after that.
     pub(super) reused: Option<Time>,
-    /// Bytes handed to its link until it came up.
-    seen: u64,
 }
 
 impl Outage {
@@ -71,7 +68,6 @@ impl Outage {
             up: Some(up),
             out: None,
             reused,
-            seen: 0,
         }
     }
 }
@@ -130,18 +126,7 @@ impl Schedule {
             .get(self.done)
             .map_or(Time::MAX, |e| self.start + e.at);
         let look = self.look.map_or(Time::MAX, |at| self.start + at);
-        let event = event.min(look);
-        if self.watching().next().is_some() {
-            event.min(now() + LOOK)
-        } else {
-            event
-        }
-    }
-
-    fn watching(&self) -> impl Iterator<Item = &Outage> {
-        self.outages
-            .iter()
-            .filter(|o| o.up.is_some() && o.reused.is_none())
+        event.min(look)
     }
 
     /// Does what is due at `t`.
@@ -164,7 +149,7 @@ impl Schedule {
             self.look = every.map(|every| at + every);
             self.expect_anew(at, ends).await?;
         }
-        self.watch(radio).await
+        Ok(())
     }
 
     /// Tells the device what to expect of the accesses that are there.
@@ -203,6 +188,10 @@ impl Schedule {
             }
             Action::Up => {
                 self.expect(&event.access, event.at, ends).await?;
+                // The emulator keeps the time: what the daemons do upon link-up holds up the lab.
+                for link in data_links(&event.access, self.case.traffic.direction()) {
+                    radio.mark(&link, DATA).await?;
+                }
                 t = now();
                 let (interface, _) = topology.link_state(DEVICE, &event.access)?;
                 if !interface {
@@ -233,12 +222,9 @@ impl Schedule {
                     up: None,
                     out: None,
                     reused: None,
-                    seen: 0,
                 });
             }
             (Action::Up, Some(i)) => {
-                let stats = radio.stats().await?;
-                self.outages[i].seen = offered(&stats, &self.case, &event.access);
                 self.outages[i].up = Some(t);
             }
             _ => {}
@@ -266,37 +252,36 @@ impl Schedule {
         }
     }
 
-    async fn watch(&mut self, radio: &Radio) -> Result<()> {
-        if self.watching().next().is_none() {
-            return Ok(());
-        }
-        let stats = radio.stats().await?;
-        let t = now();
-        let mut found = Vec::new();
-        for o in self
-            .outages
-            .iter_mut()
-            .filter(|o| o.up.is_some() && o.reused.is_none())
-        {
-            if offered(&stats, &self.case, &o.access) >= o.seen + DATA {
+    /// Takes from the emulator's counters when accesses that came back were used again.
+    pub(super) fn watch(&mut self, stats: &Stats) {
+        for access in &self.case.accesses {
+            // The mark is that of the last one.
+            let of = |o: &&mut Outage| o.access == access.name;
+            let Some(o) = self.outages.iter_mut().rev().find(of) else {
+                continue;
+            };
+            let at = reused(stats, &self.case, &o.access);
+            if let (Some(up), None, Some(at)) = (o.up, o.reused, at) {
+                let t = (self.start + at).max(up);
                 o.reused = Some(t);
-                found.push(o.access.clone());
+                let row = self.event(t, &access.name, "used again".to_owned());
+                self.rows.push(row);
             }
         }
-        for access in found {
-            self.row(t, &access, "used again".to_owned());
-        }
-        Ok(())
     }
 
     fn row(&mut self, t: Time, access: &str, what: String) {
-        self.rows.push(EventRow {
+        self.rows.push(self.event(t, access, what));
+    }
+
+    fn event(&self, t: Time, access: &str, what: String) -> EventRow {
+        EventRow {
             case: self.case.name.clone(),
             repeat: self.repeat,
             t_s: t.since(self.start).as_secs_f64(),
             access: access.to_owned(),
             what,
-        });
+        }
     }
 
     pub(super) fn rows(&self) -> Vec<EventRow> {
@@ -304,13 +289,14 @@ impl Schedule {
     }
 }
 
-/// Bytes handed to an access's link in the measured direction.
-fn offered(stats: &braid_radio::emulator::api::Stats, case: &Case, access: &str) -> u64 {
-    data_links(access, case.traffic.direction())
+/// Scenario time at which the first of an access's links in the measured direction had data
+/// since its mark.
+fn reused(stats: &Stats, case: &Case, access: &str) -> Option<Duration> {
+    let links = data_links(access, case.traffic.direction());
+    let marked = links
         .iter()
-        .filter_map(|l| stats.links.get(l))
-        .map(|l| l.model.in_bytes)
-        .sum()
+        .filter_map(|l| stats.links.get(l)?.model.marked_ns);
+    marked.min().map(Duration::from_nanos)
 }
 
 #[cfg(test)]

@@ -123,6 +123,11 @@ impl Radio {
         self.client.change(link, change, Some(at_ns)).await
     }
 
+    /// Has the emulator note when `bytes` more were handed to a link.
+    pub(super) async fn mark(&self, link: &str, bytes: u64) -> Result<()> {
+        self.client.mark(link, bytes).await
+    }
+
     /// Bits that a link could carry between two times since the epoch; `None`:
     /// no limit of its own.
     pub(super) async fn capacity(

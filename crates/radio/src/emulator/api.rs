@@ -154,6 +154,15 @@ pub struct When {
     pub at_ns: Option<u64>,
 }
 
+/// `PUT /v1/links/{name}/mark`: the time at which so much more was handed to the link is noted
+/// in its counters ([`LinkStats::marked_ns`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mark {
+    /// IP-layer bytes, counted from now.
+    pub bytes: u64,
+}
+
 /// Query of `GET /v1/capacity`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
-use super::api::{Capacity, CapacityQuery, Carrier, Epoch, EpochSet, Failure, Stats};
+use super::api::{Capacity, CapacityQuery, Carrier, Epoch, EpochSet, Failure, Mark, Stats};
 use crate::model::LinkChange;
 
 /// Talks to an emulator. Each call is a connection of its own.
@@ -56,6 +56,15 @@ impl Client {
             Some(change),
         )
         .await
+    }
+
+    /// Has the time noted at which `bytes` more were handed to the link `name`.
+    ///
+    /// # Errors
+    /// See [`Client`].
+    pub async fn mark(&self, name: &str, bytes: u64) -> Result<()> {
+        let path = format!("/v1/links/{name}/mark");
+        self.call(Method::PUT, &path, Some(&Mark { bytes })).await
     }
 
     /// Gives or takes the carrier of the path `name`.

@@ -6,7 +6,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use tokio::sync::oneshot;
 
 use super::api::{
-    Capacity, CapacityQuery, Carrier, LatenessStats, LinkReport, ProcessStats, Side, Stats,
+    Capacity, CapacityQuery, Carrier, LatenessStats, LinkReport, Mark, ProcessStats, Side, Stats,
 };
 use super::generation::Generation;
 use super::run::{Loop, Scheduled};
@@ -26,6 +26,11 @@ pub(crate) enum Command {
     Epoch {
         epoch: Option<u64>,
         reply: oneshot::Sender<u64>,
+    },
+    Mark {
+        link: String,
+        mark: Mark,
+        reply: oneshot::Sender<Result<()>>,
     },
     Capacity {
         query: CapacityQuery,
@@ -59,6 +64,9 @@ impl Loop {
                 let epoch = epoch.unwrap_or(now);
                 self.next_epoch = Some(epoch);
                 let _ = reply.send(epoch);
+            }
+            Command::Mark { link, mark, reply } => {
+                let _ = reply.send(self.mark(&link, mark));
             }
             Command::Capacity { query, reply } => {
                 let _ = reply.send(self.capacity(&query));
@@ -104,6 +112,13 @@ impl Loop {
             }
             None => self.models.apply(id, now, change, &mut self.out),
         }
+        Ok(())
+    }
+
+    fn mark(&mut self, link: &str, mark: Mark) -> Result<()> {
+        let i = self.index(link)?;
+        let id = self.models.id(i).context("the link has no model")?;
+        self.models.network.mark(id, mark.bytes);
         Ok(())
     }
 

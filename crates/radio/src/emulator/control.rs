@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::net::UnixListener;
 use tokio::sync::oneshot;
 
-use super::api::{Capacity, CapacityQuery, Carrier, Epoch, EpochSet, Failure, Stats, When};
+use super::api::{Capacity, CapacityQuery, Carrier, Epoch, EpochSet, Failure, Mark, Stats, When};
 use super::commands::Command;
 use crate::model::LinkChange;
 
@@ -58,6 +58,7 @@ fn router(controls: Controls) -> Router {
     Router::new()
         .route("/v1/stats", get(stats))
         .route("/v1/links/{name}", put(change))
+        .route("/v1/links/{name}/mark", put(mark))
         .route("/v1/paths/{name}/carrier", put(carrier))
         .route("/v1/epoch", put(epoch))
         .route("/v1/capacity", get(capacity))
@@ -122,6 +123,14 @@ async fn change(
         })
         .await?,
     )
+}
+
+async fn mark(
+    State(c): State<Controls>,
+    UrlPath(link): UrlPath<String>,
+    Json(mark): Json<Mark>,
+) -> Answer<()> {
+    found(c.ask(|reply| Command::Mark { link, mark, reply }).await?)
 }
 
 async fn carrier(

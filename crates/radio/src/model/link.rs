@@ -78,6 +78,8 @@ pub(super) struct Link {
     pub(super) free: Time,
     pub(super) service: Service,
     pub(super) stats: LinkStats,
+    /// Bytes handed to the link at which to note the time; none ahead: the most there can be.
+    pub(super) mark: u64,
     /// Kept for its memory.
     pub(super) sent: Vec<Waiting>,
     /// Capacity from each time on; `None`: down.
@@ -105,6 +107,7 @@ impl Link {
             free: Time::ZERO,
             service: Service::default(),
             stats: LinkStats::default(),
+            mark: u64::MAX,
             sent: Vec::new(),
             history: vec![(Time::ZERO, Some(capacity))],
         }
@@ -117,6 +120,10 @@ impl Link {
         }
         self.stats.in_packets += u64::from(train.packets);
         self.stats.in_bytes += train.bytes(0, train.packets);
+        if self.stats.in_bytes >= self.mark {
+            self.mark = u64::MAX;
+            self.stats.marked_ns = Some(now.as_nanos());
+        }
         self.commit(now, sink);
         if !self.up && self.outage == InFlight::Lost {
             let all = Span {
@@ -160,6 +167,12 @@ impl Link {
             self.stats.discard(over, DropCause::QueueFull, sink);
         }
         self.commit(now, sink);
+    }
+
+    /// Notes when `bytes` more have been handed to the link.
+    pub(super) fn mark(&mut self, bytes: u64) {
+        self.mark = self.stats.in_bytes.saturating_add(bytes);
+        self.stats.marked_ns = None;
     }
 
     /// Commits what was served by `now` and delivers what arrived by then.

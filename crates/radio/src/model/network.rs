@@ -261,6 +261,14 @@ impl Network {
             .unwrap_or_default()
     }
 
+    /// Notes when `bytes` more have been handed to `link`: [`LinkStats::marked_ns`]. A mark takes
+    /// the place of the one before.
+    pub fn mark(&mut self, link: LinkId, bytes: u64) {
+        if let Some(link) = self.links.get_mut(link.0 as usize) {
+            link.mark(bytes);
+        }
+    }
+
     /// Name and counters of every medium.
     pub fn medium_stats(&self) -> Vec<(String, MediumStats)> {
         self.media

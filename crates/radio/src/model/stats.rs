@@ -80,6 +80,10 @@ pub struct LinkStats {
     pub in_flight_packets: u64,
     /// Whether the link works.
     pub up: bool,
+    /// Scenario time, nanoseconds, at which as many bytes were handed to the link as
+    /// [`Network::mark`](super::Network::mark) asked for last; `None`: not yet, or nobody asked.
+    #[serde(default)]
+    pub marked_ns: Option<u64>,
 }
 
 impl LinkStats {

@@ -294,3 +294,25 @@ fn a_network_can_move_to_another_thread() {
     fn send<T: Send>(_: T) {}
     send(Network::new(1));
 }
+
+#[test]
+fn a_mark_notes_the_arrival_by_which_so_much_was_handed_over() {
+    let (mut net, link, mut log) = one(&LinkSpec {
+        rate: mbps(12),
+        ..LinkSpec::default()
+    });
+    let marked = |net: &Network| net.stats(link).marked_ns.map(Time::from_nanos);
+    net.enqueue(link, at_us(1), train(1, 1, 1500), &mut log);
+    assert_eq!(marked(&net), None, "nobody asked");
+    net.mark(link, 1000);
+    for (id, us) in [(2, 10), (3, 20), (4, 30)] {
+        net.enqueue(link, at_us(us), train(id, 1, 600), &mut log);
+    }
+    assert_eq!(marked(&net), Some(at_us(20)), "not what came later");
+    net.mark(link, 1000);
+    assert_eq!(marked(&net), None, "a mark begins anew");
+    // A link that is down is handed packets, too.
+    net.apply(link, at_us(40), &LinkChange::Down, &mut log);
+    net.enqueue(link, at_us(50), train(5, 2, 1500), &mut log);
+    assert_eq!(marked(&net), Some(at_us(50)));
+}
