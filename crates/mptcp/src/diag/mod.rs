@@ -1,8 +1,8 @@
 //! The namespace's TCP and MPTCP sockets, asked for over sock-diag.
 //!
-//! Three requests give everything: the TCP sockets of both families with their
-//! `tcp_info`, congestion control, queued memory and MPTCP subflow facts, and the
-//! MPTCP sockets. Only sockets that carry or may still carry data are asked for.
+//! A request gives the TCP sockets of both families with their `tcp_info`, congestion
+//! control, queued memory and MPTCP subflow facts, and one for each family the MPTCP
+//! sockets. Only sockets that carry or may still carry data are asked for.
 //! Tokens and ids are told only to `CAP_NET_ADMIN`.
 
 mod closed;
@@ -29,6 +29,9 @@ use crate::nl::attr::{self, Attrs};
 use crate::tcp_info::{MptcpInfo, TcpInfo};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// The request from before families had each their own. A list that it asks for has both, by
+/// one walk over the kernel's table, which takes milliseconds on machines with much memory.
+const TCPDIAG_GETSOCK: u16 = 18;
 /// Sockets that are asked for in one go: their answers, up to 2 kB of memory each, fit into
 /// the 200 kB that a socket may hold by default.
 const AT_ONCE: usize = 32;
@@ -43,6 +46,8 @@ const INFO: u16 = 2;
 const CONG: u16 = 4;
 const SKMEMINFO: u16 = 7;
 const ULP_INFO: u16 = 19;
+/// `INET_DIAG_NOCOOKIE`, twice.
+const ANY_COOKIE: [u8; 8] = [u8::MAX; 8];
 // `SK_MEMINFO_*` of linux/sock_diag.h.
 const MEM_RCVBUF: usize = 1;
 const MEM_SNDBUF: usize = 3;
@@ -146,16 +151,18 @@ impl Diag {
         let mut all = Vec::new();
         let mut subflows = Vec::new();
         let now = Instant::now();
-        for family in [AF_INET, AF_INET6] {
-            let body = request(family, libc::IPPROTO_TCP, &tcp_extensions());
-            self.dump(&body, "TCP", &mut |header, attributes| {
+        self.dump(
+            TCPDIAG_GETSOCK,
+            &request_tcp(),
+            "TCP",
+            &mut |header, attributes| {
                 let socket = tcp_socket(header, &attributes);
                 if socket.ulp.is_some() {
-                    subflows.push(request_one(family, header.socket_id.clone()));
+                    subflows.push(request_one(header.family, header.socket_id.clone()));
                 }
                 all.push(socket);
-            })?;
-        }
+            },
+        )?;
         self.subflows = subflows;
         self.listed = Some(now);
         Ok(all)
@@ -172,6 +179,27 @@ impl Diag {
         match known && self.subflows.len() <= FEW {
             true => self.known_subflows(),
             false => self.tcp(),
+        }
+    }
+
+    /// Adds a subflow that has begun to those of the last list. `ifindex` is that of the
+    /// interface to which it is bound, if it is.
+    pub fn learn(&mut self, local: SocketAddr, remote: SocketAddr, ifindex: Option<u32>) {
+        // More are listed.
+        if self.subflows.len() <= FEW {
+            let family = match local.is_ipv4() {
+                true => AF_INET,
+                false => AF_INET6,
+            };
+            let id = SocketId {
+                source_port: local.port(),
+                destination_port: remote.port(),
+                source_address: local.ip(),
+                destination_address: remote.ip(),
+                interface_id: ifindex.unwrap_or(0),
+                cookie: ANY_COOKIE,
+            };
+            self.subflows.push(request_one(family, id));
         }
     }
 
@@ -223,14 +251,19 @@ impl Diag {
         // One walk over the kernel's table of tokens per family asked for.
         for family in [AF_INET, AF_INET6] {
             let body = request(family, libc::IPPROTO_MPTCP, &ExtensionFlags::INFO);
-            let told = self.dump(&body, "MPTCP", &mut |header, attributes| {
-                all.push(MptcpSocket {
-                    local: local(&header.socket_id),
-                    remote: remote(&header.socket_id),
-                    inode: header.inode,
-                    info: MptcpInfo::parse(attributes.find(INFO).unwrap_or_default()),
-                });
-            });
+            let told = self.dump(
+                SOCK_DIAG_BY_FAMILY,
+                &body,
+                "MPTCP",
+                &mut |header, attributes| {
+                    all.push(MptcpSocket {
+                        local: local(&header.socket_id),
+                        remote: remote(&header.socket_id),
+                        inode: header.inode,
+                        info: MptcpInfo::parse(attributes.find(INFO).unwrap_or_default()),
+                    });
+                },
+            );
             match told {
                 Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {}
                 other => other?,
@@ -241,6 +274,7 @@ impl Diag {
 
     fn dump(
         &mut self,
+        kind: u16,
         body: &[u8],
         what: &str,
         each: &mut dyn FnMut(&InetResponseHeader, Attrs<'_>),
@@ -251,8 +285,7 @@ impl Diag {
             each(&header, attributes);
             Ok(())
         };
-        self.channel
-            .dump(SOCK_DIAG_BY_FAMILY, body, &attempted, each)
+        self.channel.dump(kind, body, &attempted, each)
     }
 }
 
@@ -315,6 +348,28 @@ fn request_one(family: u8, socket_id: SocketId) -> Vec<u8> {
     body
 }
 
+/// States of sockets that carry or may still carry data.
+fn states() -> StateFlags {
+    StateFlags::ESTABLISHED
+        | StateFlags::SYN_SENT
+        | StateFlags::SYN_RECV
+        | StateFlags::FIN_WAIT1
+        | StateFlags::FIN_WAIT2
+        | StateFlags::CLOSE_WAIT
+        | StateFlags::LAST_ACK
+        | StateFlags::CLOSING
+}
+
+/// Asks for all TCP sockets, of both families: `struct inet_diag_req`.
+fn request_tcp() -> Vec<u8> {
+    // Family and lengths of addresses (0), extensions; the socket (any); states; no flags.
+    let mut body = vec![0; 4 + 48 + 4 + 4];
+    body[3] = tcp_extensions().bits();
+    body[52..56].copy_from_slice(&states().bits().to_ne_bytes());
+    body
+}
+
+/// Asks for all sockets of a protocol and family: `struct inet_diag_req_v2`.
 fn request(family: u8, protocol: i32, extensions: &ExtensionFlags) -> Vec<u8> {
     let any = if family == AF_INET {
         SocketId::new_v4()
@@ -326,14 +381,7 @@ fn request(family: u8, protocol: i32, extensions: &ExtensionFlags) -> Vec<u8> {
         // A protocol number above 255 does not fit here: the attribute counts.
         protocol: u8::try_from(protocol).unwrap_or(u8::MAX),
         extensions: extensions.clone(),
-        states: StateFlags::ESTABLISHED
-            | StateFlags::SYN_SENT
-            | StateFlags::SYN_RECV
-            | StateFlags::FIN_WAIT1
-            | StateFlags::FIN_WAIT2
-            | StateFlags::CLOSE_WAIT
-            | StateFlags::LAST_ACK
-            | StateFlags::CLOSING,
+        states: states(),
         socket_id: any,
     };
     let mut body = vec![0; request.buffer_len()];

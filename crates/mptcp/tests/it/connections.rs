@@ -1,5 +1,7 @@
 //! Connections over several accesses: subflows, facts, events, fallback.
 
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use braid_api::Connection;
@@ -9,8 +11,10 @@ use braid_mptcp::mib::Counters;
 use braid_mptcp::pm::{EndpointFlags, PathManager};
 use braid_mptcp::socket::{self, OnTheWire};
 use braid_mptcp::support;
-use braid_netns::world::mptcp::{connected, endpoints, look, mesh, with_subflows};
-use braid_netns::world::{World, ask, device4, eventually, fetch, service};
+use braid_netns::world::mptcp::{
+    connected, connected_to, endpoints, endpoints_at, look, mesh, with_subflows,
+};
+use braid_netns::world::{SERVICE6, World, ask, device4, device6, eventually, fetch, service};
 
 #[test]
 fn a_full_mesh_of_three_accesses_has_three_subflows() {
@@ -167,6 +171,70 @@ fn events_tell_the_life_of_a_connection() {
     let kinds: Vec<_> = seen.iter().map(|e| e.kind).collect();
     assert_eq!(kinds[..2], [EventKind::Created, EventKind::Established]);
     server.join().unwrap();
+}
+
+#[test]
+fn a_subflow_that_an_event_tells_of_is_read_without_a_new_list() {
+    const LISTED: Duration = Duration::from_secs(3600);
+    let Some(w) = World::new(2) else { return };
+    let first = |d: fn(u8) -> IpAddr, to: SocketAddr| {
+        let ids = endpoints_at(&w, 2, d, EndpointFlags::SUBFLOW);
+        let mut events = w.device.run(|| EventSocket::open().unwrap());
+        let (mut stream, server) = connected_to(&w, to, "cubic");
+        let mut diag = w.device.run(|| Diag::open().unwrap());
+        let before = diag.subflows(LISTED).unwrap();
+        assert_eq!(before.len(), 1, "{before:?}");
+        // The kernel joins further subflows once the first data has passed.
+        fetch(&mut stream, 100_000);
+        let (local, remote, ifindex) = eventually("a subflow", || {
+            let Batch::Events(all) = events.read().unwrap() else {
+                return None;
+            };
+            let joined = |e: &&Event| e.kind == EventKind::SubflowEstablished;
+            let e = all.iter().find(joined)?;
+            Some((e.local?, e.remote?, e.ifindex))
+        });
+        assert_eq!(diag.subflows(LISTED).unwrap().len(), 1, "the list is old");
+        diag.learn(local, remote, ifindex);
+        let read = diag.subflows(LISTED).unwrap();
+        let listed = diag.tcp().unwrap();
+        assert_eq!((read.len(), listed.len()), (2, 2), "{read:?} {listed:?}");
+        let named = |all: &[TcpSocket]| all.iter().map(|s| s.cookie).collect::<BTreeSet<_>>();
+        assert_eq!(named(&read), named(&listed));
+        assert_eq!(read[1].local, local);
+        ask(&mut stream, 0);
+        server.join().unwrap();
+        let mut pm = w.device.run(|| PathManager::open().unwrap());
+        ids.iter().for_each(|id| pm.delete(*id).unwrap());
+        drop(stream);
+        eventually("the end of its sockets", || {
+            diag.tcp().unwrap().is_empty().then_some(())
+        });
+    };
+    first(device4, service(80));
+    first(device6, SocketAddr::new(SERVICE6.into(), 80));
+}
+
+#[test]
+fn one_list_has_the_sockets_of_both_families() {
+    let Some(w) = World::new(1) else { return };
+    let of = |to: SocketAddr| {
+        let listener = w.proxy.run(|| socket::listen(to, false, None).unwrap());
+        let server = w.serve(listener);
+        let stream = w
+            .device
+            .run(|| socket::connect(None, to, false, None).unwrap());
+        (stream, server)
+    };
+    let all = [of(service(80)), of(SocketAddr::new(SERVICE6.into(), 81))];
+    let mut diag = w.device.run(|| Diag::open().unwrap());
+    let mut ends: Vec<_> = diag.tcp().unwrap().iter().map(|s| s.remote).collect();
+    ends.sort();
+    assert_eq!(ends, [service(80), SocketAddr::new(SERVICE6.into(), 81)]);
+    for (mut stream, server) in all {
+        ask(&mut stream, 0);
+        server.join().unwrap();
+    }
 }
 
 #[test]

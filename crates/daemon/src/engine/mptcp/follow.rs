@@ -41,15 +41,7 @@ pub(super) async fn connections(mut events: AsyncEvents, state: Arc<Mptcp>) -> D
         match events.next().await {
             Ok(Batch::Events(all)) => {
                 all.iter().for_each(|e| state.note_mptcp(e));
-                let counts = |e: &Event| {
-                    matches!(
-                        e.kind,
-                        Kind::Established | Kind::SubflowEstablished | Kind::SubflowClosed
-                    )
-                };
-                if all.iter().any(counts) {
-                    state.hurry();
-                }
+                state.hurry(&all);
             }
             Ok(Batch::Lost) => state.shared.lost(),
             Ok(Batch::Nothing) => {}

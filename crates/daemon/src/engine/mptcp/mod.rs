@@ -27,7 +27,7 @@ use braid_core::Time;
 use braid_core::control::PerDirection;
 use braid_forward::Carrier;
 use braid_mptcp::diag::ClosedSockets;
-use braid_mptcp::events::AsyncEvents;
+use braid_mptcp::events::{AsyncEvents, Event, EventKind};
 use braid_mptcp::repair::window_limited::Slowness;
 use braid_mptcp::support::Support;
 use futures_util::FutureExt;
@@ -184,12 +184,29 @@ impl Mptcp {
         self.note(&manager, done);
     }
 
-    /// Asks for a look, since something began or ended. Waits for no one.
-    fn hurry(&self) {
+    /// Asks for a look if something began or ended by these events. Waits for no one.
+    fn hurry(&self, events: &[Event]) {
+        let mut counts = false;
+        for e in events {
+            match (e.kind, e.local.zip(e.remote)) {
+                (EventKind::SubflowEstablished, Some((local, remote))) => {
+                    self.sockets.learn(local, remote, e.ifindex);
+                }
+                // It is not told to which interface a first one is bound.
+                (EventKind::SubflowEstablished | EventKind::Established, _) => {
+                    self.sockets.forget()
+                }
+                (EventKind::SubflowClosed, _) => {}
+                _ => continue,
+            }
+            counts = true;
+        }
+        if !counts {
+            return;
+        }
         if self.weighs_each() {
             self.put_known_weights();
         }
-        self.sockets.forget();
         self.shared.control.wake();
         *lock(&self.looked) = Time::ZERO;
         self.hurried.store(true, Ordering::Release);

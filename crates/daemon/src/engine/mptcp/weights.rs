@@ -8,9 +8,9 @@ use braid_mptcp::support;
 use braid_mptcp::weights::{self, Rule};
 use ipnet::IpNet;
 
-use super::Mptcp;
 use super::manager::Manager;
 use super::namespace::Wanted;
+use super::{LIST, Mptcp};
 use crate::DaemonError;
 use crate::config::{Access, Config};
 use crate::ebpf::Wrr;
@@ -353,7 +353,7 @@ impl Mptcp {
 
     /// Returns the subflows of all connections: token, address at the device, access.
     fn subflows(&self) -> Result<BTreeSet<(u32, IpNet, String)>> {
-        let sockets = self.sockets.tcp()?;
+        let sockets = self.sockets.subflows(LIST)?;
         let of = |s: &TcpSocket| {
             let access = self.sockets.access(s)?;
             let address = match self.shared.role {

@@ -1,7 +1,7 @@
 //! TCP sockets of the network namespace, by the access that each is on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -119,6 +119,11 @@ impl Sockets {
     /// Reads the subflows; they are listed anew where the last list is older than `listed`.
     pub(crate) fn subflows(&self, listed: Duration) -> Result<Vec<TcpSocket>> {
         Ok(lock(&self.diag).subflows(listed)?)
+    }
+
+    /// Reads a subflow that has begun with those of the last list.
+    pub(crate) fn learn(&self, local: SocketAddr, remote: SocketAddr, ifindex: Option<u32>) {
+        lock(&self.diag).learn(local, remote, ifindex);
     }
 
     /// Lists the subflows anew the next time.
