@@ -96,6 +96,11 @@ impl Runs {
         &self.dir
     }
 
+    /// Number of runs so far.
+    pub(crate) fn done(&self) -> usize {
+        self.done
+    }
+
     /// Flags of `braid lab run` from now on; their runs need names of their own.
     pub(crate) fn with(&mut self, flags: &[&str]) {
         self.flags = flags.iter().map(|f| (*f).to_owned()).collect();

@@ -156,7 +156,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     ));
     report.note(format!(
         "a gap of {LEAST_GAP_MS} ms means: at most that. The time until an access is used again \
-         ends with the first 1000 bytes of data on its link, looked for every 5 ms"
+         ends with the first 1000 bytes of data handed to its link"
     ));
     let times = options.outages.div_ceil(OUTAGES_PER_SERVICE_RUN);
     recovery_service::judge(&mut runs, &mut report, times)?;

@@ -53,7 +53,7 @@ const PACKET: u64 = 1500;
 
 /// Runs `pieces` of each kind, or takes those that there are, and judges them.
 pub(super) fn judge(runs: &mut Runs, report: &mut Report, pieces: u32) -> Result<()> {
-    let total = 2 * ENGINES.len() * pieces as usize;
+    let total = runs.done() + 2 * ENGINES.len() * pieces as usize;
     let mut rows = Vec::new();
     let mut all = Vec::new();
     for engine in &ENGINES {

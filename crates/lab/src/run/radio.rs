@@ -123,7 +123,7 @@ impl Radio {
         self.client.change(link, change, Some(at_ns)).await
     }
 
-    /// Has the emulator note when `bytes` more were handed to a link.
+    /// Asks the emulator to note when `bytes` more were handed to a link.
     pub(super) async fn mark(&self, link: &str, bytes: u64) -> Result<()> {
         self.client.mark(link, bytes).await
     }

@@ -58,7 +58,7 @@ impl Client {
         .await
     }
 
-    /// Has the time noted at which `bytes` more were handed to the link `name`.
+    /// Asks for the time at which `bytes` more were handed to the link `name` to be noted.
     ///
     /// # Errors
     /// See [`Client`].
