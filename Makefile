@@ -67,9 +67,9 @@ lint: setup
 	typos
 	@scripts/check-openings.sh
 
-# The tests build the program themselves, in the form that they need it.
-test: lint kernel
-	@scripts/setup.sh build
+# The tests build the program themselves, in the form that they need it, and lint before it.
+test: setup
+	@scripts/setup.sh kernel
 	@scripts/setup.sh test
 	@BUILD=$(BUILD) PROFILE=$(CHECKS) BRAID=$(CHECKED) scripts/tests.sh
 	BRAID=$(CHECKED) scripts/check-docs.sh
