@@ -212,11 +212,15 @@ impl Diag {
     /// each by its address, which costs far less than a list where they are few.
     fn known_subflows(&mut self) -> Result<Vec<TcpSocket>> {
         let attempted = || "look at a subflow".to_owned();
-        let mut all = Vec::new();
+        let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
         let each = &mut |answer: Result<&[u8]>| match answer {
             Ok(answer) => {
                 let (header, attributes) = row(answer, &attempted)?;
-                all.push(tcp_socket(&header, &attributes));
+                let socket = tcp_socket(&header, &attributes);
+                // One that was learnt may have been listed before its event was read.
+                if seen.insert(socket.cookie) {
+                    all.push(socket);
+                }
                 Ok(())
             }
             Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ESTALE)) => Ok(()),

@@ -202,6 +202,10 @@ fn a_subflow_that_an_event_tells_of_is_read_without_a_new_list() {
         let named = |all: &[TcpSocket]| all.iter().map(|s| s.cookie).collect::<BTreeSet<_>>();
         assert_eq!(named(&read), named(&listed));
         assert_eq!(read[1].local, local);
+        // The event may come after a list that has it.
+        diag.learn(local, remote, ifindex);
+        assert_eq!(named(&diag.subflows(LISTED).unwrap()), named(&listed));
+        assert_eq!(diag.subflows(LISTED).unwrap().len(), 2, "each once");
         ask(&mut stream, 0);
         server.join().unwrap();
         let mut pm = w.device.run(|| PathManager::open().unwrap());
