@@ -11,7 +11,7 @@ use super::api::{
 use super::generation::Generation;
 use super::run::{Loop, Scheduled};
 use super::timer::monotonic_ns;
-use crate::model::LinkChange;
+use crate::model::{LinkChange, LinkId};
 
 /// Something for the loop to do; the answer goes back where it came from.
 #[derive(Debug)]
@@ -85,20 +85,20 @@ impl Loop {
         }
     }
 
-    fn index(&self, link: &str) -> Result<usize> {
+    fn link(&self, name: &str) -> Result<LinkId> {
         let known = &self.out.links;
-        known.iter().position(|l| l.name == link).with_context(|| {
+        let i = known.iter().position(|l| l.name == name).with_context(|| {
             let names: Vec<_> = known.iter().map(|l| l.name.as_str()).collect();
             format!(
-                "there is no link \"{link}\"; there are {}",
+                "there is no link \"{name}\"; there are {}",
                 names.join(", ")
             )
-        })
+        })?;
+        self.models.id(i).context("the link has no model")
     }
 
     fn change(&mut self, link: &str, change: LinkChange, at: Option<Time>) -> Result<()> {
-        let i = self.index(link)?;
-        let id = self.models.id(i).context("the link has no model")?;
+        let id = self.link(link)?;
         let now = self.models.time(monotonic_ns());
         match at.filter(|&t| t > now || self.next_epoch.is_some()) {
             Some(at) => {
@@ -116,8 +116,7 @@ impl Loop {
     }
 
     fn mark(&mut self, link: &str, mark: Mark) -> Result<()> {
-        let i = self.index(link)?;
-        let id = self.models.id(i).context("the link has no model")?;
+        let id = self.link(link)?;
         self.models.network.mark(id, mark.bytes);
         Ok(())
     }
@@ -159,8 +158,7 @@ impl Loop {
     }
 
     fn capacity(&self, q: &CapacityQuery) -> Result<Capacity> {
-        let i = self.index(&q.link)?;
-        let id = self.models.id(i).context("the link has no model")?;
+        let id = self.link(&q.link)?;
         let (from, to) = (Time::from_nanos(q.from_ns), Time::from_nanos(q.to_ns));
         let bits = self.models.network.capacity_bits(id, from, to);
         Ok(Capacity {
