@@ -8,7 +8,7 @@ mkdir -p "$build"
 build=$(cd "$build" && pwd)
 log=$build/tests.log
 profile=${PROFILE:-checks}
-# No program of tests takes half as long: one that hangs ends, and says so.
+# The longest program of tests takes 15 minutes on a slow machine: one that hangs ends, and says so.
 patience=1800
 
 # What has a time of its own takes what others leave of the processors.
@@ -49,6 +49,7 @@ wait "$kernel" || {
   echo "the kernel of the virtual clock, or a test of its schedulers, failed" >&2
   exit 1
 }
+children=() # its number may be another's now
 tail -n 3 "$kernel_log"
 # Guests run the program as the tests have built it: with another set of features most would be
 # built twice.
@@ -91,6 +92,7 @@ done
 if [ -n "$sims" ]; then
   stage 'simulations of mpquic, which began with the first tests'
   wait "$sims" || failed+=('mpquic, simulations')
+  children=()
   shown <"$sims_log"
 fi
 stage 'examples in the documentation'
