@@ -51,11 +51,13 @@ impl Network {
         let mut arrivals: Vec<Time> = former.links.iter().flat_map(Link::arrivals).collect();
         arrivals.sort_unstable();
         arrivals.dedup();
-        // Who was first stays first: a nanosecond each.
+        // Who was first stays first, a nanosecond each, and what comes to this
+        // network counts as coming after them.
         let arrival = |of: Time| {
             let before = arrivals.partition_point(|&a| a < of);
             shift.new + Duration::from_nanos(before as u64)
         };
+        self.clock(arrival(Time::MAX));
         for (link, old) in self.links.iter_mut().zip(&mut former.links) {
             link.succeed(old, shift, arrival);
         }

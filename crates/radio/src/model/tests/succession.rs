@@ -116,6 +116,27 @@ fn packets(log: &Log, trains: &[(u64, usize, u32)]) -> Vec<Vec<(Time, u32, u32)>
     links
 }
 
+/// A train that comes at the moment of succession comes after what waits, also
+/// where that waits for a line of several links.
+#[test]
+fn what_comes_at_that_moment_comes_last() {
+    for codel in [false, true] {
+        for last in [2, 3] {
+            // Those of link 0 wait too, and longer: those of link 2 are not numbered first.
+            let trains = [(0, 0, 9), (1, 2, 3), (900, last, 2)];
+            let want = packets(&run(codel, &trains, None), &trains);
+            let got = packets(&run(codel, &trains, Some((901, 0))), &trains);
+            for (got, want) in got[2..4].iter().zip(&want[2..4]) {
+                let finished = |l: &[(Time, u32, u32)]| {
+                    let micros = l.iter().map(|p| p.0.as_nanos() / 1000);
+                    micros.collect::<Vec<_>>()
+                };
+                assert_eq!(finished(got), finished(want), "to link {last}, {codel}");
+            }
+        }
+    }
+}
+
 proptest! {
     /// Nothing is lost, doubled or overtaken, and lines go on as if nothing
     /// had happened; on a medium a frame is repeated at most.
