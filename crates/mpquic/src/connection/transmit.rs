@@ -267,7 +267,7 @@ impl Connection {
         let Some(lane) = &mut self.lane else {
             return false;
         };
-        lane.expire_copies(now);
+        lane.prepare(now);
         let with_room: Vec<u32> = match lane.has_copies() {
             true => free(self.scheduler.views()).collect(),
             false => Vec::new(),

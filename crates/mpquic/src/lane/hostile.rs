@@ -8,6 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use super::flow_control::INITIAL_WINDOW;
 use super::message_order::Place;
 use super::wire::put;
 use super::*;
@@ -90,7 +91,7 @@ fn ack() -> impl Strategy<Value = Ack> {
 }
 
 fn frame() -> impl Strategy<Value = Frame> {
-    let offset = near(WINDOW).prop_map(|o| o.min((1 << 62) - 2000));
+    let offset = near(INITIAL_WINDOW).prop_map(|o| o.min((1 << 62) - 2000));
     let stream = (channel(), offset, any::<bool>(), data());
     let total = prop_oneof![near(70_000), Just(u64::from(MAX_MESSAGE))];
     let place = (near(8), near(100)).prop_map(|(flow, sequence)| Place { flow, sequence });
@@ -111,15 +112,15 @@ fn frame() -> impl Strategy<Value = Frame> {
             data,
         }),
         2 => ack().prop_map(Frame::Ack),
-        1 => (channel(), near(WINDOW)).prop_map(|(channel, max)| Frame::Credit { channel, max }),
-        1 => near(WINDOW).prop_map(|max| Frame::CreditOfAll { max }),
+        1 => (channel(), near(INITIAL_WINDOW)).prop_map(|(channel, max)| Frame::Credit { channel, max }),
+        1 => near(INITIAL_WINDOW).prop_map(|max| Frame::CreditOfAll { max }),
         1 => (any::<u32>(), near(1 << 30), near(9)).prop_map(|(path, rate, number)| Frame::Expected {
             path: PathId::from(path),
             rate,
             number,
         }),
         1 => any::<u32>().prop_map(|path| Frame::Closed { path: PathId::from(path) }),
-        2 => (channel(), near(WINDOW)).prop_map(|(channel, size)| Frame::Reset { channel, code: 1, size }),
+        2 => (channel(), near(INITIAL_WINDOW)).prop_map(|(channel, size)| Frame::Reset { channel, code: 1, size }),
         2 => channel().prop_map(|channel| Frame::Stop { channel, code: 1 }),
     ]
 }
@@ -242,12 +243,13 @@ impl Target {
                 self.written += n + 1000;
             }
             Op::Send(path, later, class) => {
+                lane.prepare(now);
                 let paths = (&[path][..], later.as_slice());
                 let sent = lane.write_next(paths, 1200, (class, Selection::All), now);
                 self.written += 3000 * sent.len();
             }
             Op::PendingCopy(path, class) => {
-                lane.expire_copies(now);
+                lane.prepare(now);
                 if lane.write_pending_copy(class, path, 1200, now).is_some() {
                     self.written += 1500;
                 }

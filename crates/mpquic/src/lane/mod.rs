@@ -49,7 +49,6 @@ pub use error::LaneError;
 use error::Violation;
 pub(crate) use expectations::Expectation;
 use expectations::Expectations;
-use flow_control::WINDOW;
 use incoming_messages::MAX_MESSAGE;
 pub use outgoing_messages::Packet;
 use pending_copies::PendingCopies;
@@ -126,7 +125,7 @@ impl Lane {
     /// over by thousands is not used any more. Returns how many bytes were taken: fewer
     /// where its buffer is full, none where the channel has ended.
     pub fn write(&mut self, channel: u64, data: Bytes) -> usize {
-        self.sender.write(channel, data, WINDOW)
+        self.sender.write(channel, data)
     }
 
     /// Bytes that wait to be sent, for want of room on a path: an application that keeps
@@ -142,7 +141,7 @@ impl Lane {
 
     /// Ends a channel.
     pub fn finish(&mut self, channel: u64) {
-        self.sender.finish(channel, WINDOW);
+        self.sender.finish(channel);
     }
 
     /// Whether the peer has all of a channel that was ended.
@@ -174,7 +173,7 @@ impl Lane {
     /// The next data of a channel, in order; none if none is there now.
     pub fn read(&mut self, channel: u64) -> Option<Bytes> {
         let data = self.receiver.read(channel)?;
-        self.send_credit();
+        self.send_session_credit();
         Some(data)
     }
 
@@ -226,8 +225,8 @@ impl Lane {
                     data,
                 } => {
                     self.check_new(channel)?;
-                    self.receiver.stream(channel, offset, &data, fin)?;
-                    self.send_credit();
+                    self.receiver.stream(channel, offset, &data, fin, now)?;
+                    self.send_session_credit();
                 }
                 Frame::Reset {
                     channel,
@@ -273,7 +272,7 @@ impl Lane {
     /// Puts what this end sends on a channel into a class; the default is 0, and a number of
     /// [`MAX_CLASSES`] or more is taken for it.
     pub fn set_class(&mut self, channel: u64, class: u8) {
-        self.sender.set_class(channel, class, WINDOW);
+        self.sender.set_class(channel, class);
     }
 
     /// Bytes of a class that wait, and its send window: what its scheduler is shown.
@@ -395,8 +394,12 @@ impl Lane {
         datagrams
     }
 
-    /// Gives up copies that have waited for too long.
-    pub(crate) fn expire_copies(&mut self, now: Instant) {
+    /// Brings up to date what waits to be sent: tells the credit of what was read, and gives up
+    /// copies that have waited for too long.
+    pub(crate) fn prepare(&mut self, now: Instant) {
+        while let Some(credit) = self.receiver.stream_credit(now) {
+            self.sender.updates.set(credit);
+        }
         self.copies.expire(now);
     }
 
@@ -564,7 +567,7 @@ impl Lane {
             self.sender.updates.set(Update::Stop(channel, code));
         }
         self.sender.updates.forget_credit(channel);
-        self.send_credit();
+        self.send_session_credit();
     }
 
     /// How a channel of the peer has ended, once all of it has been read that can be; it is
@@ -610,7 +613,7 @@ impl Lane {
         self.receiver.reset(channel, code, size)?;
         self.sender.updates.forget_credit(channel);
         self.sender.updates.forget_stop(channel);
-        self.send_credit();
+        self.send_session_credit();
         Ok(())
     }
 
@@ -622,8 +625,8 @@ impl Lane {
         }
     }
 
-    fn send_credit(&mut self) {
-        while let Some(credit) = self.receiver.credit() {
+    fn send_session_credit(&mut self) {
+        if let Some(credit) = self.receiver.session_credit() {
             self.sender.updates.set(credit);
         }
     }

@@ -13,6 +13,7 @@
 //! as read: the credit of all channels is given back.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -20,14 +21,14 @@ use super::assembly::Assembly;
 use super::closed_channels::ClosedChannels;
 use super::control_updates::Update;
 use super::error::Violation;
-use super::flow_control::{ALL_WINDOW, WINDOW};
+use super::flow_control::{
+    INITIAL_WINDOW, Progress, SESSION_WINDOW, Window, Windows, is_session_due,
+};
 use super::incoming_messages::IncomingMessages;
 
-/// Credit is told anew when so much of it has been used.
-const STEP: u64 = WINDOW / 8;
 /// Maximum bytes of memory of the parts of all streams: more than full packets cost, whatever is
 /// missing between them, and less than single bytes.
-const MAX_COST: usize = 2 * ALL_WINDOW as usize;
+const MAX_COST: usize = 2 * SESSION_WINDOW as usize;
 /// Streams at a time.
 pub(super) const MAX_CHANNELS: usize = 16_384;
 /// Streams that were stopped, and whose peer has not ended them.
@@ -52,8 +53,9 @@ struct Stream {
     /// After the last byte that has arrived.
     reach: u64,
     end: Option<u64>,
-    /// The credit that the peer was told.
+    /// The peer may have sent up to this.
     max_data: u64,
+    window: Window,
     /// The peer has reset it, with this code.
     reset: Option<u64>,
     /// This end has stopped it.
@@ -69,7 +71,8 @@ impl Default for Stream {
             parts: Assembly::default(),
             reach: 0,
             end: None,
-            max_data: WINDOW,
+            max_data: INITIAL_WINDOW,
+            window: Window::default(),
             reset: None,
             stopped: false,
             skipped: 0,
@@ -161,6 +164,7 @@ pub(super) struct LaneReceiver {
     max_data: u64,
     /// Channels whose peer has used much of its credit.
     credit: BTreeSet<u64>,
+    windows: Windows,
     /// Channels on which something has come, or that have ended, since they were last asked for.
     arrived: Arrived,
     /// Channels that the peer has opened, or answers on, and nobody has asked for.
@@ -203,8 +207,9 @@ impl Default for LaneReceiver {
             cost: 0,
             reached: 0,
             read: 0,
-            max_data: ALL_WINDOW,
+            max_data: SESSION_WINDOW,
             credit: BTreeSet::new(),
+            windows: Windows::default(),
             arrived: Arrived::default(),
             opened: BTreeSet::new(),
             messages: IncomingMessages::default(),
@@ -219,10 +224,12 @@ impl LaneReceiver {
         offset: u64,
         data: &Bytes,
         fin: bool,
+        now: Instant,
     ) -> Result<(), Violation> {
         let Some(s) = self.open(channel)? else {
             return Ok(());
         };
+        s.window.arrived(now);
         let (reach, cost) = (s.reach, s.parts.cost());
         s.put(offset, data, fin)?;
         let (more, now) = (s.reach - reach, s.parts.cost());
@@ -284,6 +291,7 @@ impl LaneReceiver {
         let more = s.reach - reach;
         self.reach(more)?;
         self.credit.remove(&channel);
+        self.windows.forget(channel);
         if news {
             self.skip(channel, Stream::readable);
         }
@@ -306,6 +314,7 @@ impl LaneReceiver {
         self.stopped += 1;
         self.arrived.note(channel);
         self.credit.remove(&channel);
+        self.windows.forget(channel);
         self.skip_stopped(channel);
         !complete
     }
@@ -337,6 +346,7 @@ impl LaneReceiver {
         };
         self.stopped -= usize::from(s.stopped);
         self.credit.remove(&channel);
+        self.windows.forget(channel);
         self.opened.remove(&channel);
         self.arrived.note(channel);
         let streams = &self.streams;
@@ -376,7 +386,7 @@ impl LaneReceiver {
         let part = s.take()?;
         self.cost = self.cost - cost + s.parts.cost();
         self.read += part.len() as u64;
-        if s.end.is_none() && s.max_data - s.next < WINDOW - STEP {
+        if s.end.is_none() && s.window.is_due(s.next) {
             self.credit.insert(channel);
         }
         Some(part)
@@ -405,16 +415,29 @@ impl LaneReceiver {
         Some(end)
     }
 
-    /// Returns the next credit that is to be sent.
-    pub(super) fn credit(&mut self) -> Option<Update> {
-        if self.max_data - self.read < ALL_WINDOW - STEP {
-            self.max_data = self.read + ALL_WINDOW;
-            return Some(Update::CreditOfAll(self.max_data));
-        }
+    /// Returns the credit of all streams, if it is to be sent.
+    pub(super) fn session_credit(&mut self) -> Option<Update> {
+        let max_data = self.read + SESSION_WINDOW;
+        let (used, left) = (max_data - self.max_data, self.max_data - self.reached);
+        is_session_due(used, left).then(|| {
+            self.max_data = max_data;
+            Update::CreditOfAll(max_data)
+        })
+    }
+
+    /// Returns the next credit of a stream that is to be sent.
+    pub(super) fn stream_credit(&mut self, now: Instant) -> Option<Update> {
         let channel = self.credit.pop_first()?;
         let s = self.streams.get_mut(&channel)?;
-        s.max_data = s.next + WINDOW;
-        Some(Update::Credit(channel, s.max_data))
+        let own = s.reach - s.next;
+        let progress = Progress {
+            next: s.next,
+            reach: s.reach,
+            held_by_others: self.reached - self.read - own,
+        };
+        let granted = self.windows.renew(channel, &mut s.window, progress, now);
+        s.max_data = s.max_data.max(granted);
+        Some(Update::Credit(channel, granted))
     }
 
     /// Bytes of all streams: known of, and read or given up.
@@ -439,6 +462,6 @@ impl LaneReceiver {
             Arrived::Anywhere => 0,
         };
         let sets = 64 * (self.credit.len() + self.opened.len() + arrived);
-        streams + sets + self.closed.cost() + self.messages.cost()
+        streams + sets + self.windows.cost() + self.closed.cost() + self.messages.cost()
     }
 }

@@ -12,7 +12,7 @@ use super::class_queue::ClassQueue;
 use super::closed_channels::ClosedChannels;
 use super::control_updates::{ControlUpdates, Update};
 use super::error::Violation;
-use super::flow_control::{ALL_WINDOW, WINDOW};
+use super::flow_control::{INITIAL_WINDOW, SESSION_WINDOW, initial_window};
 use super::message_numbering::Numbering;
 use super::outgoing_messages::{MAX_PACKET_BYTES, Packet};
 use super::piece::{MIN_PIECE, Piece};
@@ -56,6 +56,8 @@ pub(super) struct LaneSender {
     sent: u64,
     acked: u64,
     max_data: u64,
+    /// Bytes of a stream that may be sent before the first credit.
+    initial_window: u64,
     /// Maximum bytes under way of each stream.
     pub(super) span: u64,
     /// How much longer the path takes that is to carry what is next than the fastest.
@@ -85,7 +87,8 @@ impl Default for LaneSender {
             closed: ClosedChannels::default(),
             sent: 0,
             acked: 0,
-            max_data: ALL_WINDOW,
+            max_data: SESSION_WINDOW,
+            initial_window: INITIAL_WINDOW,
             span: u64::MAX,
             behind: Duration::ZERO,
             updates: ControlUpdates::default(),
@@ -97,8 +100,8 @@ impl Default for LaneSender {
 
 impl LaneSender {
     /// Takes data of a stream; returns how much, which is less when its buffer is full.
-    pub(super) fn write(&mut self, channel: u64, mut data: Bytes, window: u64) -> usize {
-        if !self.begin(channel, window) {
+    pub(super) fn write(&mut self, channel: u64, mut data: Bytes) -> usize {
+        if !self.begin(channel) {
             return 0;
         }
         let written = self.streams.change(channel, |s| {
@@ -113,26 +116,26 @@ impl LaneSender {
     }
 
     /// Begins the stream of a channel if it is new; false where it is over.
-    fn begin(&mut self, channel: u64, window: u64) -> bool {
+    fn begin(&mut self, channel: u64) -> bool {
         let lasts = !self.closed.contains(channel);
         if lasts {
-            let span = self.span;
+            let (window, span) = (self.initial_window, self.span);
             self.streams.begin(channel, || Stream::new(window, span));
         }
         lasts
     }
 
     /// No more data of the stream comes.
-    pub(super) fn finish(&mut self, channel: u64, window: u64) {
-        if self.begin(channel, window) {
+    pub(super) fn finish(&mut self, channel: u64) {
+        if self.begin(channel) {
             self.streams.change(channel, |s| s.finished = true);
         }
     }
 
     /// Puts the stream of a channel, which begins with this if it is new, into a class; in the
     /// default one where there is none of that number.
-    pub(super) fn set_class(&mut self, channel: u64, class: u8, window: u64) {
-        if !self.begin(channel, window) {
+    pub(super) fn set_class(&mut self, channel: u64, class: u8) {
+        if !self.begin(channel) {
             return;
         }
         let before = self.class_of(channel);
@@ -212,13 +215,22 @@ impl LaneSender {
 
     /// The peer takes this much.
     pub(super) fn credited(&mut self, channel: u64, max: u64) {
-        self.streams
-            .change(channel, |s| s.max_data = s.max_data.max(max));
+        self.streams.change(channel, |s| s.credit(max));
     }
 
     /// Takes the credit of all channels together, in bytes.
     pub(super) fn credited_all(&mut self, max: u64) {
         self.max_data = self.max_data.max(max);
+        self.adapt_initial_window();
+    }
+
+    /// Notes that the credit of all channels has changed.
+    fn adapt_initial_window(&mut self) {
+        let window = initial_window(self.initial_window, self.max_data - self.sent);
+        if window != self.initial_window {
+            self.initial_window = window;
+            self.streams.change_all(|s| s.set_initial_window(window));
+        }
     }
 
     /// Bytes that wait and may be sent.
@@ -451,6 +463,7 @@ impl LaneSender {
             s.fin_sent |= fin;
             fin
         })?;
+        self.adapt_initial_window();
         Some(Frame::Stream {
             channel,
             offset,
@@ -581,7 +594,7 @@ impl LaneSender {
 
     /// Resets a stream: what has not been sent, or was lost, is not sent any more.
     pub(super) fn reset(&mut self, channel: u64, code: u64) {
-        if !self.begin(channel, WINDOW) || self.streams.get(channel).is_none_or(|s| s.reset) {
+        if !self.begin(channel) || self.streams.get(channel).is_none_or(|s| s.reset) {
             return;
         }
         let reset = self.streams.change(channel, |s| (s.base, s.reset()));

@@ -41,6 +41,8 @@ pub(super) struct Stream {
     pub(super) acked: RangeSet<u64>,
     /// The peer takes bytes below this.
     pub(super) max_data: u64,
+    /// The peer has told that, and begun to read.
+    credited: bool,
     /// This end sends as many bytes beyond the first that is not acknowledged.
     pub(super) span: u64,
     pub(super) finished: bool,
@@ -57,6 +59,23 @@ impl Stream {
             max_data,
             span,
             ..Self::default()
+        }
+    }
+
+    /// Takes credit of the peer. The first of it ends the initial window, of which no more is sent.
+    pub(super) fn credit(&mut self, max: u64) {
+        let before = match self.credited {
+            true => self.max_data,
+            false => self.next,
+        };
+        self.max_data = before.max(max);
+        self.credited = true;
+    }
+
+    /// Changes the initial window, until there is credit.
+    pub(super) fn set_initial_window(&mut self, bytes: u64) {
+        if !self.credited {
+            self.max_data = bytes;
         }
     }
 

@@ -101,6 +101,15 @@ impl StreamSet {
         Some(done)
     }
 
+    /// Changes all streams.
+    pub(super) fn change_all(&mut self, f: impl Fn(&mut Stream)) {
+        for (channel, s) in &mut self.all {
+            let (class, before) = (usize::from(s.class), Share::of(s));
+            f(s);
+            self.ready[class].account(*channel, before, Share::of(s));
+        }
+    }
+
     /// Adds a stream, unless it is there.
     pub(super) fn begin(&mut self, channel: u64, make: impl FnOnce() -> Stream) {
         if !self.all.contains_key(&channel) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::flow_control::{INITIAL_WINDOW, SESSION_WINDOW};
 use super::*;
 
 mod ends;
@@ -36,6 +37,7 @@ impl Pair {
             if end.due().is_some_and(|t| t <= self.now) {
                 end.tick(self.now, |_| false);
             }
+            end.prepare(self.now);
             let mut out = Vec::new();
             for path in 0..paths {
                 let long = |t| self.now > t + Duration::from_millis(200);
@@ -191,9 +193,10 @@ proptest! {
 /// More than all channels together have credit for, and nobody reads for a while.
 #[test]
 fn what_the_credit_of_all_holds_back_goes_on_once_it_is_read() {
-    const CHANNELS: u64 = 6;
+    const CHANNELS: u64 = 1500;
+    const EACH: u64 = 100_000;
     let mut pair = Pair::new();
-    let data = Bytes::from(vec![7; WINDOW as usize]);
+    let data = Bytes::from(vec![7; EACH as usize]);
     for channel in 0..CHANNELS {
         assert_eq!(pair.ends[0].write(channel, data.clone()), data.len());
         pair.ends[0].finish(channel);
@@ -210,7 +213,7 @@ fn what_the_credit_of_all_holds_back_goes_on_once_it_is_read() {
         pair.step(8, &mut fate).unwrap();
     }
     let held = pair.ends[1].cost() as u64;
-    let window = flow_control::ALL_WINDOW;
+    let window = SESSION_WINDOW;
     assert!((window..window * 3 / 2).contains(&held), "{held}");
     let mut read = 0;
     while !(0..CHANNELS).all(|c| pair.ends[0].is_done(c) && pair.ends[1].ended(c)) {
@@ -223,7 +226,7 @@ fn what_the_credit_of_all_holds_back_goes_on_once_it_is_read() {
         }
         pair.step(8, &mut fate).unwrap();
     }
-    assert_eq!(read, CHANNELS * WINDOW);
+    assert_eq!(read, CHANNELS * EACH);
 }
 
 fn lane() -> (Lane, Instant) {
@@ -257,7 +260,7 @@ fn what_a_peer_may_not_is_refused() {
     l.write_next((&[0], &[]), 1200, (0, Selection::All), now);
     assert_eq!(l.receive(datagram(&[ack]), now), Err(LaneError::NeverSent));
     for wrong in [
-        vec![stream(1, WINDOW, 1, false)],
+        vec![stream(1, INITIAL_WINDOW, 1, false)],
         vec![stream(1, 0, 10, true), stream(1, 10, 1, false)],
         vec![stream(1, 5, 5, false), stream(1, 0, 3, true)],
         vec![stream(1, 0, 3, true), stream(1, 0, 4, true)],

@@ -23,7 +23,7 @@ pub use pin::Pin;
 /// with another lane could be made, and would carry nothing.
 pub const fn alpn(lane: Lane) -> &'static [u8] {
     match lane {
-        Lane::Datagram => b"braid/4",
+        Lane::Datagram => b"braid/5",
         Lane::Stream => b"braid-stream/2",
     }
 }

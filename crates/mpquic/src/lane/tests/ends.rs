@@ -201,9 +201,9 @@ fn what_is_stopped_is_not_sent_any_more() {
 fn credit_of_what_is_given_up_comes_back() {
     let mut pair = Pair::new();
     let mut took = Vec::new();
-    for n in 0..30 {
+    for n in 0..40 {
         let channel = 2 * n;
-        pair.ends[0].write(channel, vec![7; WINDOW as usize].into());
+        pair.ends[0].write(channel, vec![7; INITIAL_WINDOW as usize].into());
         let begun = pair.now;
         let mut got = 0;
         while got < 300_000 {
@@ -304,7 +304,10 @@ fn a_peer_may_not_change_how_long_a_channel_is() {
         (vec![part(0, 9, false), reset(8)], "final size"),
         (vec![part(0, 9, true), reset(10)], "final size"),
         (vec![part(3, 6, true), reset(8)], "final size"),
-        (vec![reset(WINDOW + 1)], "more than it was given credit for"),
+        (
+            vec![reset(INITIAL_WINDOW + 1)],
+            "more than it was given credit for",
+        ),
     ] {
         for stopped in [false, true] {
             let (mut l, now) = lane();
@@ -323,15 +326,15 @@ fn a_peer_may_not_change_how_long_a_channel_is() {
         }
     }
     let (mut l, now) = lane();
-    let last = (0..4).map(|channel| Frame::Stream {
+    let last = (0..16).map(|channel| Frame::Stream {
         channel,
-        offset: WINDOW - 1,
+        offset: INITIAL_WINDOW - 1,
         fin: false,
         data: Bytes::from_static(b"x"),
     });
     l.receive(datagram(&last.collect::<Vec<_>>()), now).unwrap();
     let one_more = Frame::Reset {
-        channel: 4,
+        channel: 16,
         code: 0,
         size: 1,
     };

@@ -1,5 +1,7 @@
 //! Shares of streams that all have more to write than passes.
 
+use tokio::io::AsyncReadExt;
+
 use super::rest::{read, write};
 use super::*;
 
@@ -33,4 +35,52 @@ fn writers_that_begin_later_get_their_share() {
         let off = |n: &u64| (*n as f64 / fair - 1.0).abs();
         assert!(all.iter().all(|n| off(n) < 0.25), "{lane:?}: {all:?}");
     }
+}
+
+/// Reads the next stream that is opened until it is to rest, and then lets it lie.
+async fn read_until(session: Session, moved: Moved, rest: Arc<AtomicBool>) {
+    let mut stream = session.accept().await.unwrap();
+    let mut data = vec![0; 200_000];
+    while !rest.load(Ordering::Relaxed) {
+        match stream.read(&mut data).await {
+            Ok(n @ 1..) => moved.add(n),
+            _ => return,
+        }
+    }
+    std::future::pending().await
+}
+
+/// Whether `resting` readers, who were fast before or never read, leave a later stream the path
+/// to itself.
+fn rest(lane: Lane, resting: usize, were_fast: bool) {
+    let link = [Link::new(200.0, 15, 50), Link::new(200.0, 15, 50)];
+    let (mut it, device, proxy) = Rehearsal::new(lane, &[link]);
+    let (written, rested) = (it.moved.clone(), Moved::default());
+    let flag = Arc::new(AtomicBool::new(!were_fast));
+    for _ in 0..resting {
+        it.program(write(proxy.clone(), written.clone()));
+        it.program(read_until(device.clone(), rested.clone(), flag.clone()));
+    }
+    let total = |m: &Moved| m.0.load(Ordering::Relaxed);
+    it.run(5000);
+    if were_fast {
+        assert!(total(&rested) > 100_000_000, "{lane:?}: {}", total(&rested));
+    }
+    flag.store(true, Ordering::Relaxed);
+    it.run(5000);
+    let read_bytes = Moved::default();
+    it.program(write(proxy, written.clone()));
+    it.program(read(device, read_bytes.clone()));
+    it.run(4000);
+    let mbps = total(&read_bytes) as f64 * 8.0 / 4e6;
+    assert!(mbps > 160.0, "{lane:?}, {resting} {were_fast}: {mbps}");
+}
+
+#[test]
+fn readers_that_rest_hold_nobody_up() {
+    for were_fast in [true, false] {
+        rest(Lane::Datagram, 12, were_fast);
+        rest(Lane::Stream, 12, were_fast);
+    }
+    rest(Lane::Datagram, 60, false);
 }
