@@ -114,7 +114,7 @@ pub(super) struct Progress {
 pub(super) struct Windows {
     /// Time of the latest credit and size, by channel.
     recent: BTreeMap<u64, (Instant, u64)>,
-    /// The same times, in order, and those that were replaced.
+    /// Times of all credits, those that were replaced too, in order.
     order: VecDeque<(Instant, u64)>,
     /// Bytes of these windows.
     granted: u64,
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(readers.sizes(), [MIN_WINDOW]);
     }
 
-    /// It reads all that its window holds at once, and then nothing for a while.
+    /// Reader that takes all that its window holds at once, and then nothing for a while.
     #[test]
     fn a_reader_that_rests_does_not_get_more() {
         let (mut windows, mut window) = (Windows::default(), Window::default());
