@@ -13,6 +13,7 @@
 //! end of that direction, while the other goes on; anything else (a reset, the loss of the
 //! session, the end of either daemon) as a reset of both.
 
+mod answers;
 pub mod carrier;
 mod conntrack;
 pub mod convert;
@@ -28,6 +29,7 @@ mod tcp;
 pub mod tunnel;
 pub mod wire;
 
+pub use answers::Answers;
 pub use carrier::{Carrier, Connection};
 pub use egress::{Allowed, Egress, Other, serve};
 pub use reach::Reach;

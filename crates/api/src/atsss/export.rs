@@ -265,9 +265,12 @@ fn no_place(name: &str) -> String {
 /// Returns the components of each criterion, of which one is to be met.
 fn alternatives(descriptor: &Descriptor) -> Result<Vec<Vec<Component>>, String> {
     let d = descriptor;
-    if !d.user.is_empty() {
-        let key = Criterion::User.as_str();
-        return Err(format!("`{key}` has no counterpart"));
+    let others = [
+        (Criterion::User, d.user.is_empty()),
+        (Criterion::Domain, d.domain.is_empty()),
+    ];
+    if let Some((other, _)) = others.iter().find(|(_, absent)| !absent) {
+        return Err(format!("`{}` has no counterpart", other.as_str()));
     }
     let units = d.unit.iter().map(|unit| {
         let app = unit.as_str().as_bytes().to_vec();

@@ -245,7 +245,10 @@ pub(super) fn rule(_: &mut SchemaGenerator) -> Schema {
         "properties": {
             "name": { "type": "string" },
             "client": values("Hosts behind the device: addresses, prefixes, MAC addresses"),
+            "user": values("Users of the device, by name or number"),
+            "unit": values("Units of the device, by name, or by the path of their control group"),
             "to": values("Addresses and prefixes of the destination"),
+            "domain": values("Names of the destination, or *. and a name for all below it"),
             "protocol": values("Protocols above IP, by name or number"),
             "port": values("Ports of the destination, or ranges of them"),
             "dscp": values("Code points of differentiated services, by name or number"),
@@ -300,6 +303,24 @@ fn the_openapi_document_is_that_of_these_types() {
     let kept = std::fs::read_to_string(FILE).unwrap_or_default();
     let kept: Value = serde_json::from_str(&kept).unwrap_or_default();
     assert!(kept == made, "{FILE} is not that of the types: {UPDATE}");
+}
+
+/// The schema of a rule is written by hand, and takes no other keys.
+#[test]
+fn the_schema_of_a_rule_has_all_keys_that_one_may_have() {
+    let schema = rule(&mut SchemaGenerator::default()).to_value();
+    for text in [
+        r#"{"name": "a", "client": "10.0.0.1", "to": "10.0.0.2", "domain": "a.org", "protocol": "tcp",
+            "port": 1, "dscp": 1, "class": "default"}"#,
+        r#"{"user": "a", "unit": "a.service", "direct": "nr"}"#,
+        r#"{"block": true}"#,
+    ] {
+        let rule: braid_core::rules::Rule = serde_json::from_str(text).unwrap();
+        let written = serde_json::to_value(&rule).unwrap();
+        for key in written.as_object().unwrap().keys() {
+            assert!(schema["properties"][key].is_object(), "{key}");
+        }
+    }
 }
 
 /// Follows `$ref`s: a name that nothing defines would make the document useless.

@@ -52,6 +52,9 @@ struct FlowArgs {
     /// Address of the destination
     #[arg(long, value_name = "ADDRESS")]
     dst: IpAddr,
+    /// Name by which the destination was found
+    #[arg(long, value_name = "NAME")]
+    domain: Option<String>,
     /// tcp, udp, icmp, gre, esp, ah, sctp, or a number
     #[arg(long, value_name = "NAME")]
     protocol: Option<Protocol>,
@@ -98,6 +101,7 @@ impl FlowArgs {
             user,
             user_name,
             unit: self.unit.as_ref().map(ToString::to_string),
+            domain: self.domain.clone(),
             protocol: self.protocol.and_then(number),
             port: self.port,
             dscp: self.dscp,

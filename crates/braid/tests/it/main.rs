@@ -16,6 +16,7 @@ mod coupling;
 mod daemon;
 mod default_route;
 mod doctor;
+mod domains;
 mod energy;
 mod events;
 mod exchange;

@@ -1,5 +1,5 @@
 //! Domain names and the addresses that answers of DNS give them, for rules by domain
-//! (`docs/internals/rule-facts.md` has what these lack yet).
+//! (`docs/rules.md`).
 
 mod answer;
 #[cfg(test)]
@@ -16,7 +16,7 @@ const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 
 /// Pattern of domain names: a name, or with `*.` in front all names below one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Domain {
     /// Name in small letters.
     name: String,

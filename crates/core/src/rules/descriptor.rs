@@ -6,6 +6,7 @@ use ipnet::IpNet;
 
 use super::flow::{Flow, Origin};
 use super::values::{Client, Dscp, Ports, Protocol, Unit, User, written};
+use crate::domain::Domain;
 
 /// Traffic descriptor (TS 24.526 5.2). A criterion without values is met by every flow, one with
 /// several by a flow that has any of them.
@@ -19,6 +20,8 @@ pub struct Descriptor {
     pub unit: Vec<Unit>,
     /// Networks of the destination.
     pub to: Vec<IpNet>,
+    /// Names of the destination, as answers of DNS give them.
+    pub domain: Vec<Domain>,
     /// Protocols above IP.
     pub protocol: Vec<Protocol>,
     /// Ports of the destination, of TCP and UDP.
@@ -38,6 +41,8 @@ pub enum Criterion {
     Unit,
     /// [`Descriptor::to`].
     To,
+    /// [`Descriptor::domain`].
+    Domain,
     /// [`Descriptor::protocol`].
     Protocol,
     /// [`Descriptor::port`].
@@ -54,6 +59,7 @@ impl Criterion {
             Self::User => "user",
             Self::Unit => "unit",
             Self::To => "to",
+            Self::Domain => "domain",
             Self::Protocol => "protocol",
             Self::Port => "port",
             Self::Dscp => "dscp",
@@ -82,6 +88,15 @@ impl Descriptor {
             (
                 Criterion::To,
                 any(&self.to, Some(|n: &IpNet| n.contains(&flow.to))),
+            ),
+            (
+                Criterion::Domain,
+                any(
+                    &self.domain,
+                    flow.domain
+                        .as_ref()
+                        .map(|name| move |own: &Domain| own.includes(name)),
+                ),
             ),
             (
                 Criterion::Protocol,
@@ -212,6 +227,7 @@ impl fmt::Display for Descriptor {
             Criterion::To,
             self.to.iter().copied().map(written).collect(),
         );
+        part(Criterion::Domain, texts(&self.domain));
         part(Criterion::Protocol, texts(&self.protocol));
         part(Criterion::Port, texts(&self.port));
         part(Criterion::Dscp, texts(&self.dscp));

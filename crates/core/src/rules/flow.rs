@@ -31,6 +31,8 @@ pub struct Flow {
     pub unit: Option<String>,
     /// Destination.
     pub to: IpAddr,
+    /// Name by which the destination was found.
+    pub domain: Option<String>,
     /// Protocol above IP, by its number (IANA).
     pub protocol: Option<u8>,
     /// Port of the destination.
@@ -49,6 +51,7 @@ impl Flow {
             user_name: None,
             unit: None,
             to,
+            domain: None,
             protocol: None,
             port: None,
             dscp: None,

@@ -26,6 +26,7 @@ fn whole() -> Flow {
         user_name: None,
         unit: None,
         to: "45.11.0.10".parse().unwrap(),
+        domain: Some("www.example.org".into()),
         protocol: Some(17),
         port: Some(443),
         dscp: Dscp::new(46),
@@ -35,10 +36,10 @@ fn whole() -> Flow {
 #[test]
 fn a_rule_is_read_as_people_write_it() {
     let text = r#"{"name": "tv", "client": ["02:00:5E:10:00:01", "192.168.1.9/24"], "to": "45.11.0.10",
-        "protocol": "udp", "port": [443, "5000-5999"], "dscp": ["ef", 34], "direct": "nr"}"#;
+        "domain": "*.Example.org", "protocol": "udp", "port": [443, "5000-5999"], "dscp": ["ef", 34], "direct": "nr"}"#;
     let read = rule(text).unwrap();
     assert_eq!(read.outcome, Outcome::Direct(vec!["nr".into()]));
-    let words = "client 02:00:5e:10:00:01,192.168.1.0/24; to 45.11.0.10; protocol udp; \
+    let words = "client 02:00:5e:10:00:01,192.168.1.0/24; to 45.11.0.10; domain *.example.org; protocol udp; \
                  port 443,5000-5999; dscp ef,af41";
     assert_eq!(read.descriptor.to_string(), words);
     assert_eq!(read.title(3), "tv");
@@ -88,6 +89,7 @@ fn what_is_no_rule_is_refused() {
             r#"{"block": true, "to": "example.org"}"#,
             "no address and no prefix",
         ),
+        (r#"{"block": true, "domain": "*"}"#, "no domain"),
         (r#"{"block": true, "protocol": "quic"}"#, "no protocol"),
         (r#"{"block": true, "protocol": 256}"#, "no protocol"),
         (r#"{"block": true, "port": 0}"#, "no port"),
@@ -130,6 +132,8 @@ fn each_criterion_decides() {
         ),
         (r#""to": ["10.0.0.0/8", "45.0.0.0/8"]"#, Match::Yes),
         (r#""to": "2a00::/12""#, Match::No(Criterion::To)),
+        (r#""domain": ["example.net", "*.example.org"]"#, Match::Yes),
+        (r#""domain": "example.org""#, Match::No(Criterion::Domain)),
         (r#""protocol": ["tcp", "udp"]"#, Match::Yes),
         (r#""protocol": "icmp""#, Match::No(Criterion::Protocol)),
         (r#""port": "400-500""#, Match::Yes),
@@ -169,6 +173,10 @@ fn what_is_not_known_is_said() {
         (
             r#""client": "192.168.1.7", "to": "10.0.0.0/8""#,
             Match::No(Criterion::To),
+        ),
+        (
+            r#""domain": "example.org""#,
+            Match::Unknown(Criterion::Domain),
         ),
         (r#""protocol": "udp""#, Match::Unknown(Criterion::Protocol)),
         (r#""port": 443"#, Match::Unknown(Criterion::Port)),
@@ -305,6 +313,8 @@ fn descriptors() -> impl Strategy<Value = Descriptor> {
         any::<u32>().prop_map(User::Id)
     ];
     let few = 0..4;
+    let domain = r"(\*\.)?[a-z0-9-]{1,9}(\.[a-z]{2,3}){0,2}";
+    let domain = domain.prop_filter_map("a domain", |d| d.parse().ok());
     // Of hosts, or of users.
     let unit = "[a-z@-]{1,9}(/[a-z.]{3,9}){0,2}".prop_filter_map("a unit", |u| u.parse().ok());
     let client = prop::collection::vec(client, few.clone()).prop_map(|c| (c, vec![], vec![]));
@@ -314,11 +324,12 @@ fn descriptors() -> impl Strategy<Value = Descriptor> {
     (
         prop_oneof![client, user],
         prop::collection::vec(networks(), few.clone()),
+        prop::collection::vec(domain, few.clone()),
         prop::collection::vec(protocol, few.clone()),
         prop::collection::vec(port, few.clone()),
         prop::collection::vec(dscp, few),
     )
-        .prop_map(|((client, user, unit), to, protocol, port, dscp)| {
+        .prop_map(|((client, user, unit), to, domain, protocol, port, dscp)| {
             // Ports are of protocols that have them.
             let port = if protocol.is_empty() { port } else { vec![] };
             Descriptor {
@@ -326,6 +337,7 @@ fn descriptors() -> impl Strategy<Value = Descriptor> {
                 user,
                 unit,
                 to,
+                domain,
                 protocol,
                 port,
                 dscp,
@@ -350,7 +362,7 @@ proptest! {
     #[test]
     fn facts_turn_nothing_over(descriptor in descriptors(), port in 1u16.., protocol: u8, to: IpAddr, client: IpAddr) {
         let less = Flow::to(to);
-        let more = Flow { client: Some(client), mac: Some(Mac([2; 6])), protocol: Some(protocol), port: Some(port), dscp: Dscp::new(0), ..less.clone() };
+        let more = Flow { client: Some(client), mac: Some(Mac([2; 6])), domain: Some("a.org".into()), protocol: Some(protocol), port: Some(port), dscp: Dscp::new(0), ..less.clone() };
         let judged = descriptor.judge(&more);
         prop_assert!(!matches!(judged, Match::Unknown(_)));
         match descriptor.judge(&less) {

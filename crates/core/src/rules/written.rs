@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::values::{Client, Dscp, Ports, Protocol, Unit, User, network, written};
 use super::{Descriptor, MAX_VALUES, Outcome, Rule};
+use crate::domain::Domain;
 
 /// Rule as it is written: values are right, and whether together they are a rule,
 /// [`Rule::try_from`] says.
@@ -26,6 +27,8 @@ pub struct Written {
     unit: List<Unit>,
     #[serde(skip_serializing_if = "List::is_empty")]
     to: List<Network>,
+    #[serde(skip_serializing_if = "List::is_empty")]
+    domain: List<Domain>,
     #[serde(skip_serializing_if = "List::is_empty")]
     protocol: List<Protocol>,
     #[serde(skip_serializing_if = "List::is_empty")]
@@ -64,6 +67,7 @@ impl TryFrom<Written> for Rule {
             user: w.user.0,
             unit: w.unit.0,
             to: w.to.0.into_iter().map(|n| n.0).collect(),
+            domain: w.domain.0,
             protocol: w.protocol.0,
             port: w.port.0,
             dscp: w.dscp.0,
@@ -100,6 +104,7 @@ impl From<Rule> for Written {
             user: List(d.user),
             unit: List(d.unit),
             to: List(d.to.into_iter().map(Network).collect()),
+            domain: List(d.domain),
             protocol: List(d.protocol),
             port: List(d.port),
             dscp: List(d.dscp),

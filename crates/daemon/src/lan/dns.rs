@@ -8,7 +8,7 @@ use braid_forward::inbound::{Dns, Ports};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::failed;
+use super::{domains, failed};
 use crate::engine::Result;
 use crate::state::lock;
 
@@ -24,6 +24,7 @@ pub(super) fn serve(
 ) -> Result<[JoinHandle<()>; 2]> {
     let dns = Dns::listen();
     let dns = dns.map_err(|e| failed("listen for questions to resolvers (IP_TRANSPARENT)", &e))?;
+    let dns = dns.with_answers(domains::listen(divert));
     let ports = dns.ports();
     let following = follow(ports, falls_back, has_sessions, Arc::clone(divert));
     Ok([tokio::spawn(dns.serve(carrier)), tokio::spawn(following)])

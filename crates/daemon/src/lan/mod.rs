@@ -3,6 +3,7 @@
 
 mod direct;
 mod dns;
+mod domains;
 mod listeners;
 mod programs;
 mod throttle;
@@ -21,7 +22,7 @@ use braid_forward::divert::{
     self, Counts, DEFAULT, Direct, Divert, Numbered, Programs, Setting, Steered,
 };
 use braid_forward::tunnel::device::{Classes, State, Tunnel};
-use braid_forward::{Carrier, Reach};
+use braid_forward::{Answers, Carrier, Reach};
 use braid_mpquic::Session;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -59,6 +60,7 @@ impl Packets {
     async fn start(
         sessions: Option<watch::Receiver<Option<Session>>>,
         classes: &BTreeSet<u8>,
+        answers: Answers,
     ) -> Self {
         let Some(sessions) = sessions else {
             return Self::Refused("no engine carries packets".to_owned());
@@ -66,6 +68,7 @@ impl Packets {
         match Tunnel::create().await {
             Ok(tunnel) => {
                 let (state, there) = (tunnel.state(), tunnel.classes());
+                let tunnel = tunnel.with_answers(answers);
                 let told = |why: String| tracing::warn!("{why}");
                 let running = tokio::spawn(tunnel.run(sessions, told));
                 let packets = Self::Tunnel(state, there, running);
@@ -250,7 +253,8 @@ impl Lan {
             let has_sessions = sessions.is_some();
             following.extend(dns::serve(carrier, falls_back, has_sessions, &divert)?);
         }
-        let packets = Packets::start(sessions, &classes).await;
+        following.push(tokio::spawn(domains::follow(Arc::clone(&divert))));
+        let packets = Packets::start(sessions, &classes, domains::listen(&divert)).await;
         if let (Some(_), Packets::Tunnel(state, ..)) = (config.programs, &packets) {
             let follow = programs::follow_tunnel(state.clone(), Arc::clone(&divert));
             following.push(tokio::spawn(follow));

@@ -12,6 +12,7 @@
 
 mod direct;
 mod groups;
+mod names;
 mod own;
 pub(crate) mod routes;
 mod steering;
@@ -19,7 +20,9 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Instant;
 
+use braid_core::domain::Answer;
 use thiserror::Error;
 
 use crate::conntrack::{self, ConntrackError};
@@ -28,6 +31,7 @@ use crate::nft::{NftError, Nftables};
 use crate::tunnel::{self, TunnelError};
 pub use direct::{Direct, Exit, Exits, Turned, Unled};
 pub use groups::{Group, Groups, find as find_groups};
+use names::{Changes, Names};
 use own::Own;
 pub use own::OwnRoutes;
 pub use routes::RouteError;
@@ -133,8 +137,9 @@ impl Divert {
             dns: setting.dns,
             resolvers: None,
             facts: Facts::default(),
-            rules: steering::numbered(rules, &[]),
+            rules: vec![],
         };
+        let diversion = diversion.with_rules(steering::numbered(rules, &[]));
         // Flows of an earlier daemon have the numbers of its rules.
         if !diversion.rules.is_empty() {
             conntrack::forget_all()?;
@@ -200,6 +205,35 @@ impl Divert {
         self.set_facts(facts)
     }
 
+    /// Learns the addresses of an answer of a resolver, as far as rules name its domain: flows to these
+    /// that begin from now on meet them.
+    ///
+    /// # Errors
+    /// What the kernel refuses; then all is as it was.
+    pub fn learn(&mut self, answer: &Answer, now: Instant) -> Result<(), NftError> {
+        if !self.diversion.facts.names.asks_for(&answer.name) {
+            return Ok(());
+        }
+        self.change_names(|names| names.learn(answer, now))
+    }
+
+    /// Forgets addresses of domains that are not valid any more.
+    ///
+    /// # Errors
+    /// What the kernel refuses; then all is as it was.
+    pub fn forget_ended(&mut self, now: Instant) -> Result<(), NftError> {
+        self.change_names(|names| names.forget_ended(now))
+    }
+
+    fn change_names(&mut self, change: impl FnOnce(&mut Names) -> Changes) -> Result<(), NftError> {
+        let mut names = self.diversion.facts.names.clone();
+        let Changes { deleted, added } = change(&mut names);
+        self.nftables
+            .change_sets(tables::DIVERSION, &deleted, &added)?;
+        self.diversion.facts.names = names;
+        Ok(())
+    }
+
     fn set_facts(&mut self, facts: Facts) -> Result<(), NftError> {
         if self.diversion.own.is_none() || self.diversion.facts == facts {
             return Ok(());
@@ -241,11 +275,12 @@ impl Divert {
         ports: BTreeMap<u8, Ports>,
     ) -> Result<(), DivertError> {
         let mut counts = self.counts()?;
+        let rules = steering::numbered(rules, &self.diversion.rules);
         let new = Diversion {
             ports,
-            rules: steering::numbered(rules, &self.diversion.rules),
             ..self.diversion.clone()
         };
+        let new = new.with_rules(rules);
         let old = self.diversion.rules.iter();
         let gone = old.filter(|r| !new.rules.contains(r));
         let gone: Vec<u8> = gone.map(|r| r.number).collect();

@@ -15,6 +15,7 @@ use braid_core::rules::{self, Client, Descriptor, Outcome, User};
 
 use super::direct::Unled;
 use super::groups::Groups;
+use super::names::Names;
 use super::own;
 use super::routes::FAMILIES;
 use super::tables::Side;
@@ -140,6 +141,8 @@ pub(super) struct Facts {
     pub(super) unled: Unled,
     /// Control groups of the units that rules name.
     pub(super) groups: Groups,
+    /// Addresses of the domains that rules name.
+    pub(super) names: Names,
 }
 
 /// Makes the chains by which rules decide about what comes from one side.
@@ -171,8 +174,7 @@ pub(super) fn chains(rules: &[Numbered], side: Side, facts: &Facts) -> Vec<Chain
             continue;
         }
         let name = side.chain(&format!("rule-{number}"));
-        let (conditions, mut decides, own) =
-            criteria(&steered.rule.descriptor, &facts.groups, &name);
+        let (conditions, mut decides, own) = criteria(&steered.rule.descriptor, facts, &name);
         asked.push(conditions.jump(&name));
         decides.extend(begun(*number));
         decides.push(Rule::new().goto(&then(*number)));
@@ -232,9 +234,9 @@ type Alternative = Box<dyn Fn(Rule) -> Rule>;
 
 /// Makes the conditions of the criteria that have one value; the rules that return, in the chain
 /// `name`, unless one value of each other criterion is met; and the chains that these ask.
-fn criteria(descriptor: &Descriptor, groups: &Groups, name: &str) -> (Rule, Vec<Rule>, Vec<Chain>) {
+fn criteria(descriptor: &Descriptor, facts: &Facts, name: &str) -> (Rule, Vec<Rule>, Vec<Chain>) {
     let (mut conditions, mut rules, mut chains) = (Rule::new(), vec![], vec![]);
-    for alternatives in alternatives(descriptor, groups) {
+    for alternatives in alternatives(descriptor, facts) {
         if let [only] = &alternatives[..] {
             conditions = only(conditions);
             continue;
@@ -250,7 +252,7 @@ fn criteria(descriptor: &Descriptor, groups: &Groups, name: &str) -> (Rule, Vec<
 }
 
 /// Lists the alternatives of each criterion that has any.
-fn alternatives(d: &Descriptor, groups: &Groups) -> Vec<Vec<Alternative>> {
+fn alternatives(d: &Descriptor, facts: &Facts) -> Vec<Vec<Alternative>> {
     fn boxed(f: impl Fn(Rule) -> Rule + 'static) -> Alternative {
         Box::new(f)
     }
@@ -275,7 +277,7 @@ fn alternatives(d: &Descriptor, groups: &Groups) -> Vec<Vec<Alternative>> {
     let units = d
         .unit
         .iter()
-        .flat_map(|unit| groups.get(unit).into_iter().flatten());
+        .flat_map(|unit| facts.groups.get(unit).into_iter().flatten());
     let mut units: Vec<Alternative> = units
         .map(|group| (group.id, group.level))
         .map(|(id, level)| boxed(move |r| r.of_group(id, level)))
@@ -285,6 +287,9 @@ fn alternatives(d: &Descriptor, groups: &Groups) -> Vec<Vec<Alternative>> {
         units.push(boxed(|r| r.of_group(0, 1)));
     }
     let to = d.to.iter().copied().map(|net| boxed(move |r| r.to(net)));
+    let domains = d.domain.iter().filter_map(|d| facts.names.sets_of(d));
+    let domains = domains.flatten();
+    let domains = domains.map(|(set, v4)| boxed(move |r| r.to_one_of(&set, v4)));
     let protocols = d.protocol.iter().flat_map(|p| p.numbers());
     let protocols = protocols.map(|n| boxed(move |r| r.protocol_number(n)));
     let ports = d.port.iter().copied().flat_map(|ports| {
@@ -306,6 +311,7 @@ fn alternatives(d: &Descriptor, groups: &Groups) -> Vec<Vec<Alternative>> {
         users,
         units,
         to.collect(),
+        domains.collect(),
         protocols.collect(),
         ports.collect(),
         dscp.collect::<Vec<_>>(),

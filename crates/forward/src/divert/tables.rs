@@ -90,6 +90,13 @@ pub(super) struct Diversion {
 }
 
 impl Diversion {
+    /// Goes by other rules. What is known of domains that these name, too, stays known.
+    pub(super) fn with_rules(mut self, rules: Vec<Numbered>) -> Self {
+        self.facts.names = self.facts.names.of(&rules);
+        self.rules = rules;
+        self
+    }
+
     /// Makes the table that hands each TCP connection from a LAN, to whatever destination, to the
     /// listeners, and leads all else into the tunnel, as far as no rule says otherwise. What is for
     /// this machine itself is left to it, what stays on its link to the link, and what goes to
@@ -149,6 +156,7 @@ impl Diversion {
             name: DIVERSION,
             owned: true,
             counters,
+            sets: self.facts.names.sets(),
             chains,
         }
     }
@@ -256,6 +264,7 @@ pub(super) fn kill_switch(lan: &[String], own: bool) -> Table {
         name: KILL_SWITCH,
         owned: false,
         counters: vec![],
+        sets: vec![],
         chains,
     }
 }

@@ -21,6 +21,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::{Ports, transparent};
+use crate::answers::Answers;
 use crate::carrier::Carrier;
 use crate::wire::Target;
 
@@ -38,6 +39,7 @@ pub struct Dns {
     /// Absent where the machine has no IPv6.
     v6: Option<UdpSocket>,
     ports: Ports,
+    answers: Answers,
 }
 
 /// Question, from whom, and to which resolver.
@@ -54,7 +56,19 @@ impl Dns {
     /// The kernel's refusal: it takes the capability CAP_NET_ADMIN.
     pub fn listen() -> io::Result<Self> {
         let (v4, v6, ports) = transparent::of_both_families(socket, UdpSocket::local_addr)?;
-        Ok(Self { v4, v6, ports })
+        let answers = Answers::default();
+        Ok(Self {
+            v4,
+            v6,
+            ports,
+            answers,
+        })
+    }
+
+    /// Tells of answers before they are given.
+    #[must_use]
+    pub fn with_answers(self, answers: Answers) -> Self {
+        Self { answers, ..self }
     }
 
     /// Returns where they are.
@@ -65,9 +79,10 @@ impl Dns {
     /// Answers questions for as long as it is polled.
     pub async fn serve(self, carrier: Arc<dyn Carrier>) {
         let open = Arc::new(Semaphore::new(MAX_OPEN));
-        let v4 = serve_one(&self.v4, &carrier, &open);
+        let serve_one = |at| serve_one(at, &carrier, &open, &self.answers);
+        let v4 = serve_one(&self.v4);
         match &self.v6 {
-            Some(v6) => drop(tokio::join!(v4, serve_one(v6, &carrier, &open))),
+            Some(v6) => drop(tokio::join!(v4, serve_one(v6))),
             None => v4.await,
         }
     }
@@ -82,7 +97,12 @@ fn socket(at: IpAddr) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket.into())
 }
 
-async fn serve_one(socket: &UdpSocket, carrier: &Arc<dyn Carrier>, open: &Arc<Semaphore>) {
+async fn serve_one(
+    socket: &UdpSocket,
+    carrier: &Arc<dyn Carrier>,
+    open: &Arc<Semaphore>,
+    answers: &Answers,
+) {
     loop {
         // An error is about one packet.
         let Ok(Some(question)) = socket
@@ -94,11 +114,12 @@ async fn serve_one(socket: &UdpSocket, carrier: &Arc<dyn Carrier>, open: &Arc<Se
         let Ok(permit) = Arc::clone(open).try_acquire_owned() else {
             continue;
         };
-        let carrier = Arc::clone(carrier);
+        let (carrier, answers) = (Arc::clone(carrier), answers.clone());
         tokio::spawn(async move {
             let _permit = permit;
             let asked = ask(&carrier, question.to, &question.bytes);
             if let Ok(Ok(answer)) = timeout(PATIENCE, asked).await {
+                answers.tell(&answer);
                 let answer = message::fit(&question.bytes, answer);
                 // Whoever has asked may have gone.
                 let _ = reply(&question, &answer);

@@ -8,6 +8,7 @@
 mod attributes;
 mod counter;
 mod rule;
+mod set;
 mod socket;
 mod transaction;
 
@@ -21,6 +22,7 @@ use netlink_packet_netfilter::nftables::{
 pub use counter::{Count, Counter};
 pub(crate) use rule::{FLOW_NUMBER, in_mark};
 pub use rule::{Layer4, Rule};
+pub use set::Set;
 pub(crate) use socket::NetfilterSocket;
 pub use transaction::{NftError, Nftables};
 
@@ -34,6 +36,8 @@ pub struct Table {
     pub owned: bool,
     /// Counters, which rules name.
     pub counters: Vec<Counter>,
+    /// Sets of addresses, which rules name.
+    pub sets: Vec<Set>,
     /// Its chains.
     pub chains: Vec<Chain>,
 }
@@ -146,7 +150,10 @@ impl Table {
             attempt: format!("add table inet {}", self.name),
         });
         steps.extend(self.counters.iter().map(|c| c.step(self.name)));
-        // Rules name chains and counters, which have to be there.
+        for (set, number) in self.sets.iter().zip(1..) {
+            steps.extend(set.steps(self.name, number));
+        }
+        // Rules name chains, sets and counters, which have to be there.
         steps.extend(self.chains.iter().map(|c| c.step(self.name)));
         for chain in &self.chains {
             steps.extend(chain.rules.iter().map(|rule| Step {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
 
 use netlink_packet_core::{NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE};
 use netlink_packet_netfilter::nftables::{NfTablesMessage, TableAttribute, TableMessage};
@@ -12,6 +13,7 @@ use netlink_packet_netfilter::{
 use thiserror::Error;
 
 use super::counter::{Count, Counter};
+use super::set::{Change, changes};
 use super::socket::{Datagram, NetfilterSocket, Reply};
 use super::{Step, Table, removal};
 
@@ -80,6 +82,31 @@ impl Nftables {
     /// What the kernel refuses; then everything is as it was.
     pub fn remove(&mut self, name: &str) -> Result<(), NftError> {
         self.commit(removal(name))
+    }
+
+    /// Deletes addresses from sets of a table, where they have to be, and adds others to them: both by
+    /// the names of the sets.
+    ///
+    /// # Errors
+    /// What the kernel refuses; then everything is as it was.
+    pub fn change_sets(
+        &mut self,
+        table: &str,
+        deleted: &BTreeMap<String, Vec<IpAddr>>,
+        added: &BTreeMap<String, Vec<IpAddr>>,
+    ) -> Result<(), NftError> {
+        let mut steps = Vec::new();
+        let mut change = |sets: &BTreeMap<String, Vec<IpAddr>>, how: Change| {
+            for (set, all) in sets {
+                steps.extend(changes(table, set, all.iter().copied(), how));
+            }
+        };
+        change(deleted, NfTablesMessage::DeleteSetElement);
+        change(added, NfTablesMessage::NewSetElement);
+        match steps.is_empty() {
+            true => Ok(()),
+            false => self.commit(steps),
+        }
     }
 
     /// Whether there is a table of this name.

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::interface::{Interface, Reader, Writer};
 use super::{Addresses, TunnelError, packet, read, routes};
+use crate::answers::Answers;
 use crate::carrier::next_session;
 use crate::wire::{self, Refusal};
 
@@ -106,6 +107,7 @@ pub struct Tunnel {
     /// Interface of the default class, by which packets come back.
     default: Arc<Interface>,
     shared: Arc<Shared>,
+    answers: Answers,
 }
 
 impl Tunnel {
@@ -128,7 +130,14 @@ impl Tunnel {
         Ok(Self {
             default,
             shared: Arc::new(shared),
+            answers: Answers::default(),
         })
+    }
+
+    /// Tells of answers of resolvers that come through it.
+    #[must_use]
+    pub fn with_answers(self, answers: Answers) -> Self {
+        Self { answers, ..self }
     }
 
     /// Returns the interfaces of the classes.
@@ -177,7 +186,7 @@ impl Tunnel {
             added.map_err(|e| e.to_string())?;
         }
         let mut interfaces = self.shared.interfaces.subscribe();
-        let mut receiving = std::pin::pin!(receive(&self.default, session, given));
+        let mut receiving = std::pin::pin!(receive(&self.default, session, given, &self.answers));
         let mut sending = FuturesUnordered::new();
         let default = Arc::clone(&self.default);
         sending.push(send(DEFAULT_NUMBER, default, session).boxed());
@@ -254,12 +263,14 @@ async fn send(class: u8, at: Arc<Interface>, session: &Session) -> (u8, std::io:
 }
 
 /// Writes what comes from the session to an interface, until the session ends.
-async fn receive(at: &Interface, session: &Session, given: Addresses) {
+async fn receive(at: &Interface, session: &Session, given: Addresses, answers: &Answers) {
     let mut writer = Writer::default();
     let mut packets = Vec::new();
     while session.messages(&mut packets).await.is_ok() {
         let is_ours = |to| given.iter().any(|ip| ip == to);
         packets.retain(|p| packet::ends(p).is_some_and(|(_, to)| is_ours(to)));
+        let resolved = packets.iter().filter_map(|p| packet::from_resolver(p));
+        resolved.for_each(|message| answers.tell(message));
         writer.write(at, &packets).await;
         packets.clear();
     }

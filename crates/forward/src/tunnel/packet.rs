@@ -21,6 +21,15 @@ pub(super) fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
     Some((header.source, header.destination))
 }
 
+/// Returns the message of a packet that comes from a resolver by UDP; none of a part of a packet.
+pub(super) fn from_resolver(packet: &[u8]) -> Option<&[u8]> {
+    let header = Header::of(packet)?;
+    let [from, _] = header.ports(packet)?;
+    let is_it = header.protocol == UDP && from == DNS;
+    // Behind the header of UDP.
+    packet.get(header.payload + 8..).filter(|_| is_it)
+}
+
 /// Reads a message of the tunnel in every way; says whether its packet is one of IP. For fuzzers.
 ///
 /// # Panics
@@ -29,6 +38,7 @@ pub(super) fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
 pub fn read_packet(data: &[u8]) -> bool {
     let (class, packet) = of_message(Bytes::copy_from_slice(data));
     flow(&packet);
+    from_resolver(&packet).map(braid_core::domain::read);
     let queued = queued_with_class(packet.clone(), class);
     if let Some(marked) = (queued.mark)(&queued.data) {
         assert_eq!(marked.len(), queued.data.len(), "{data:02x?}");

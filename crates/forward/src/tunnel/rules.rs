@@ -63,6 +63,7 @@ pub(super) fn gateway(pools: Pools, allowed: &Allowed) -> Table {
         name: GATEWAY,
         owned: true,
         counters: vec![],
+        sets: vec![],
         chains: vec![
             Chain::at(Hook::Forward, "forward", forward),
             Chain::at(Hook::Input, "input", answers_alone()),

@@ -1,9 +1,11 @@
 //! Rules over netlink, as `nft` reads them from the kernel.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 
 use braid_forward::divert::{engage_kill_switch, is_kill_switch_engaged, release_kill_switch};
-use braid_forward::nft::{Chain, Count, Counter, Hook, Layer4, Nftables, Rule, Table};
+use braid_forward::nft::{Chain, Count, Counter, Hook, Layer4, Nftables, Rule, Set, Table};
 use braid_netns::world::Ns;
 
 /// A namespace in which there is `nft`, or the reason printed.
@@ -39,6 +41,7 @@ fn table(hook: Hook, rules: Vec<Rule>) -> Table {
         name: "t",
         owned: false,
         counters: vec![],
+        sets: vec![],
         chains: vec![Chain::at(hook, "c", rules)],
     }
 }
@@ -170,6 +173,7 @@ fn chains_lead_to_chains_and_counters_are_read() {
     let table = Table {
         name: "t",
         owned: false,
+        sets: vec![],
         counters: vec![counter("a", count(3, 400)), counter("b", Count::default())],
         // One leads to another that comes after it.
         chains: vec![
@@ -203,6 +207,55 @@ fn chains_lead_to_chains_and_counters_are_read() {
     let read = counters();
     assert_eq!(read["a"], count(4, 430));
     assert!(read["b"].packets >= 1, "{read:?}");
+}
+
+#[test]
+fn sets_change_under_the_rules_that_ask_them() {
+    let Some(ns) = namespace() else { return };
+    let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+    let many = (0..2000).map(|n| IpAddr::from(Ipv4Addr::from_bits((10 << 24) + n)));
+    let many: BTreeSet<IpAddr> = many.chain([ip("fd00::1")]).collect();
+    let set = |name: &str, v4| Set {
+        name: name.into(),
+        v4,
+        addresses: many.clone(),
+    };
+    let of = |name: &str, all: &[&str]| {
+        let all = all.iter().map(|a| ip(a)).collect();
+        BTreeMap::from([(name.to_owned(), all)])
+    };
+    let asked = [("a", true), ("b", false)].map(|(set, v4)| Rule::new().to_one_of(set, v4).drop());
+    let table = Table {
+        sets: vec![set("a", true), set("b", false)],
+        ..table(Hook::Forward, asked.into())
+    };
+    ns.run(|| {
+        let mut nft = Nftables::open().unwrap();
+        nft.replace(&table).unwrap();
+        let all: Vec<IpAddr> = many.iter().skip(2).copied().collect();
+        let all = all.into_iter().filter(IpAddr::is_ipv4).collect();
+        let deleted = BTreeMap::from([("a".to_owned(), all)]);
+        // One is there already.
+        let added = of("b", &["fd00::1", "fd00::2"]);
+        nft.change_sets("t", &deleted, &added).unwrap();
+        // Nothing of a change that fails happens.
+        let absent = of("a", &["10.0.0.1", "192.0.2.1"]);
+        let e = nft.change_sets("t", &absent, &of("b", &["fd00::3"]));
+        let e = e.unwrap_err().to_string();
+        assert!(e.starts_with("nftables: change set inet t a: "), "{e}");
+        nft.change_sets("t", &BTreeMap::new(), &BTreeMap::new())
+            .unwrap();
+    });
+    let all = listed(&ns).join(" ");
+    for line in [
+        "type ipv4_addr",
+        "elements = { 10.0.0.0, 10.0.0.1 }",
+        "elements = { fd00::1, fd00::2 }",
+        "ip daddr @a drop",
+        "ip6 daddr @b drop",
+    ] {
+        assert!(all.contains(line), "{line}: {all}");
+    }
 }
 
 #[test]

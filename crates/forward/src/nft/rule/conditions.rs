@@ -1,13 +1,17 @@
 //! Conditions that a packet is to meet.
 
 use ipnet::IpNet;
-use netlink_packet_netfilter::nftables::{Expressions, Meta, MetaKey, Operator, Register};
+use netlink_packet_netfilter::nftables::{Expressions, Lookup, Meta, MetaKey, Operator, Register};
 
 use super::{
     ETHERNET, FLOW_NUMBER, LINK_HEADER, Layer4, NETWORK_HEADER, NFPROTO_IPV4, NFPROTO_IPV6, Rule,
     TRANSPORT_HEADER, in_mark, octets, padded,
 };
 use crate::nft::attributes::{number, value};
+
+/// Where a destination stands in the header of IPv4 and in that of IPv6, and its length.
+const DESTINATION_V4: (u32, u32) = (16, 4);
+const DESTINATION_V6: (u32, u32) = (24, 16);
 
 impl Rule {
     /// Packets that arrive on an interface.
@@ -189,7 +193,24 @@ impl Rule {
     /// Packets to one of the addresses of a network, of its family alone.
     #[must_use]
     pub fn to(self, net: IpNet) -> Self {
-        self.address("daddr", net, [16, 24])
+        self.address("daddr", net, [DESTINATION_V4.0, DESTINATION_V6.0])
+    }
+
+    /// Packets to one of the addresses of a set, which is of IPv4 or of IPv6.
+    #[must_use]
+    pub fn to_one_of(self, set: &str, v4: bool) -> Self {
+        let (family, (offset, length)) = match v4 {
+            true => ("ip", DESTINATION_V4),
+            false => ("ip6", DESTINATION_V6),
+        };
+        let lookup = vec![
+            Lookup::Set(set.to_owned()),
+            Lookup::SourceRegister(Register::Reg1),
+        ];
+        self.family(v4)
+            .text(format!("{family} daddr @{set}"))
+            .payload(NETWORK_HEADER, offset, length)
+            .expression("lookup", Expressions::Lookup(lookup))
     }
 
     /// Packets from one of the addresses of a network, of its family alone.

@@ -181,7 +181,7 @@ fn padded(interface: &str) -> Vec<u8> {
     name
 }
 
-fn octets(ip: IpAddr) -> Vec<u8> {
+pub(super) fn octets(ip: IpAddr) -> Vec<u8> {
     match ip {
         IpAddr::V4(ip) => ip.octets().into(),
         IpAddr::V6(ip) => ip.octets().into(),
