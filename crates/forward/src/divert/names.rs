@@ -41,10 +41,12 @@ impl Names {
         Self(named.collect())
     }
 
-    /// Lists the names of the sets of a domain, of IPv4 and of IPv6; none where no rule names it.
-    pub(super) fn sets_of(&self, domain: &Domain) -> Option<[(String, bool); 2]> {
-        let place = self.0.keys().position(|d| d == domain)?;
-        Some([true, false].map(|v4| (name(place, v4), v4)))
+    /// Lists the names of the sets of a domain, of IPv4 and of IPv6. Where no rule names it, they are of
+    /// no set: the kernel refuses a rule that asks these, which would else be for everything.
+    pub(super) fn sets_of(&self, domain: &Domain) -> [(String, bool); 2] {
+        let place = self.0.keys().position(|d| d == domain);
+        let place = place.unwrap_or(self.0.len());
+        [true, false].map(|v4| (name(place, v4), v4))
     }
 
     /// Makes the sets.
@@ -163,10 +165,10 @@ mod tests {
         assert!(names.asks_for("a.org") && names.asks_for("x.b.org"));
         assert!(!names.asks_for("b.org") && !names.asks_for("x.a.org"));
         let of = |names: &Names, domain: &str| {
-            let [(v4, _), (v6, _)] = names.sets_of(&domain.parse().unwrap())?;
+            let [(v4, _), (v6, _)] = names.sets_of(&domain.parse().unwrap());
             let sets = names.sets();
-            let find = |name: &str| sets.iter().find(|s| s.name == name).unwrap().clone();
-            let (v4, v6) = (find(&v4), find(&v6));
+            let find = |name: &str| sets.iter().find(|s| s.name == name).cloned();
+            let (v4, v6) = (find(&v4)?, find(&v6)?);
             assert!(v4.v4 && !v6.v4 && v4.addresses == v6.addresses);
             Some(v4.addresses.len())
         };

@@ -287,8 +287,7 @@ fn alternatives(d: &Descriptor, facts: &Facts) -> Vec<Vec<Alternative>> {
         units.push(boxed(|r| r.of_group(0, 1)));
     }
     let to = d.to.iter().copied().map(|net| boxed(move |r| r.to(net)));
-    let domains = d.domain.iter().filter_map(|d| facts.names.sets_of(d));
-    let domains = domains.flatten();
+    let domains = d.domain.iter().flat_map(|d| facts.names.sets_of(d));
     let domains = domains.map(|(set, v4)| boxed(move |r| r.to_one_of(&set, v4)));
     let protocols = d.protocol.iter().flat_map(|p| p.numbers());
     let protocols = protocols.map(|n| boxed(move |r| r.protocol_number(n)));
