@@ -54,6 +54,19 @@ impl Ready {
         };
     }
 
+    /// Changes a stream of the class.
+    fn accounting<T>(
+        &mut self,
+        channel: u64,
+        s: &mut Stream,
+        f: impl FnOnce(&mut Stream) -> T,
+    ) -> T {
+        let before = Share::of(s);
+        let done = f(s);
+        self.account(channel, before, Share::of(s));
+        done
+    }
+
     /// Bytes that may be sent.
     pub(super) fn fresh(&self) -> u64 {
         self.fresh
@@ -94,19 +107,13 @@ impl StreamSet {
         f: impl FnOnce(&mut Stream) -> T,
     ) -> Option<T> {
         let s = self.all.get_mut(&channel)?;
-        let (class, before) = (usize::from(s.class), Share::of(s));
-        let done = f(s);
-        let after = Share::of(s);
-        self.ready[class].account(channel, before, after);
-        Some(done)
+        Some(self.ready[usize::from(s.class)].accounting(channel, s, f))
     }
 
     /// Changes all streams.
     pub(super) fn change_all(&mut self, f: impl Fn(&mut Stream)) {
         for (channel, s) in &mut self.all {
-            let (class, before) = (usize::from(s.class), Share::of(s));
-            f(s);
-            self.ready[class].account(*channel, before, Share::of(s));
+            self.ready[usize::from(s.class)].accounting(*channel, s, &f);
         }
     }
 
