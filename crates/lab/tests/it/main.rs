@@ -1,5 +1,6 @@
 //! Tests of scenarios and reports, without radios. One file a theme.
 
+mod browser;
 mod report_browser;
 mod report_files;
 mod report_table;

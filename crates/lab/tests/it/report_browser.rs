@@ -2,68 +2,14 @@
 //! and fits a phone. Screenshots of every kind of run, in light and dark and on
 //! a phone, are left in the target directory (`tmp/report/`) to be looked at.
 
-use crate::synthetic;
-
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-use base64::Engine as _;
 use braid_lab::report::{self, RunDir, RunFiles};
 use braid_lab::summary::EventRow;
-use headless_chrome::protocol::cdp::types::Event;
-use headless_chrome::protocol::cdp::{Emulation, Log, Network, Page, Runtime};
-use headless_chrome::{Browser, LaunchOptions, Tab};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-/// One browser at a time: several starve each other on a small machine.
-static ONE: Mutex<()> = Mutex::new(());
-
-/// Starts Chromium with an empty profile, or says why this test is skipped.
-fn browser() -> Option<(Browser, MutexGuard<'static, ()>)> {
-    let turn = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let names = [
-        "chromium",
-        "chromium-browser",
-        "google-chrome",
-        "google-chrome-stable",
-    ];
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&paths)
-        .flat_map(|dir| names.map(|n| dir.join(n)))
-        .find(|p| p.is_file());
-    let Some(path) = found else {
-        println!("skipped: no Chromium on PATH (apt-get install chromium)");
-        return None;
-    };
-    let args = [
-        "--hide-scrollbars",
-        "--disable-component-update",
-        "--disable-domain-reliability",
-        "--no-default-browser-check",
-        "--force-device-scale-factor=1",
-        // Whatever the browser itself would like to fetch.
-        "--host-resolver-rules=MAP * ~NOTFOUND",
-    ];
-    let options = LaunchOptions {
-        path: Some(path),
-        // The sandbox does not work for root.
-        sandbox: !nix::unistd::geteuid().is_root(),
-        args: args.iter().map(OsStr::new).collect(),
-        idle_browser_timeout: Duration::from_secs(600),
-        ..LaunchOptions::default()
-    };
-    Some((Browser::new(options).expect("Chromium starts"), turn))
-}
-
-/// A report in a tab, with what it asked the network for and complained of.
-struct Shown {
-    tab: Arc<Tab>,
-    requests: Arc<Mutex<Vec<String>>>,
-    complaints: Arc<Mutex<Vec<String>>>,
-    _dir: tempfile::TempDir,
-}
+use crate::browser::{Browser, Page};
+use crate::synthetic;
 
 /// Leaves a picture or a print in the target directory.
 fn keep(name: &str, bytes: &[u8]) {
@@ -77,121 +23,68 @@ fn keep(name: &str, bytes: &[u8]) {
 const DESKTOP: (u32, u32) = (1280, 900);
 const PHONE: (u32, u32) = (375, 812);
 
-impl Shown {
+/// A report in a browser.
+struct Shown<'b> {
+    page: Page<'b>,
+    _dir: tempfile::TempDir,
+}
+
+impl<'b> Shown<'b> {
     /// Writes the run's files, makes the report of them, and opens it.
-    fn new(browser: &Browser, files: &RunFiles) -> Self {
+    fn new(browser: &'b mut Browser, files: &RunFiles) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let run = RunDir::create(dir.path(), "braid lab run").unwrap();
         run.write_scenario(&files.scenario).unwrap();
         run.timeline().unwrap().append(&files.timeline).unwrap();
         run.events().unwrap().append(&files.events).unwrap();
         run.write_summary(&files.summary).unwrap();
-        let page = report::remake(dir.path()).unwrap();
-        let tab = browser.new_tab().unwrap();
-        tab.set_default_timeout(Duration::from_secs(60));
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let complaints = Arc::new(Mutex::new(Vec::new()));
-        let (r, c) = (requests.clone(), complaints.clone());
-        tab.add_event_listener(Arc::new(move |event: &Event| match event {
-            Event::NetworkRequestWillBeSent(e) => {
-                r.lock().unwrap().push(e.params.request.url.clone());
-            }
-            Event::RuntimeExceptionThrown(e) => {
-                c.lock()
-                    .unwrap()
-                    .push(format!("{:?}", e.params.exception_details));
-            }
-            Event::RuntimeConsoleAPICalled(e) => {
-                c.lock()
-                    .unwrap()
-                    .push(format!("{:?} {:?}", e.params.Type, e.params.args));
-            }
-            Event::LogEntryAdded(e) => c.lock().unwrap().push(e.params.entry.text.clone()),
-            _ => {}
-        }))
-        .unwrap();
-        tab.call_method(Runtime::Enable(None)).unwrap();
-        tab.call_method(Log::Enable(None)).unwrap();
-        tab.call_method(Network::Enable {
-            max_total_buffer_size: None,
-            max_resource_buffer_size: None,
-            max_post_data_size: None,
-            report_direct_socket_traffic: None,
-            enable_durable_messages: None,
-        })
-        .unwrap();
-        let shown = Self {
-            tab,
-            requests,
-            complaints,
+        let report = report::remake(dir.path()).unwrap();
+        let mut shown = Self {
+            page: browser.page(),
             _dir: dir,
         };
         shown.look(DESKTOP, "light");
-        let url = format!("file://{}", page.display());
-        shown
-            .tab
-            .navigate_to(&url)
-            .unwrap()
-            .wait_until_navigated()
-            .unwrap();
+        shown.page.open(&format!("file://{}", report.display()));
         shown.drawn();
         shown
     }
 
     /// Sets the size of the window and the system's colour scheme.
-    fn look(&self, (width, height): (u32, u32), scheme: &str) {
-        self.tab
-            .call_method(Emulation::SetDeviceMetricsOverride {
-                width,
-                height,
-                device_scale_factor: if width < 640 { 2.0 } else { 1.0 },
-                mobile: width < 640,
-                scale: None,
-                screen_width: Some(width),
-                screen_height: Some(height),
-                position_x: None,
-                position_y: None,
-                dont_set_visible_size: None,
-                screen_orientation: None,
-                viewport: None,
-                display_feature: None,
-                device_posture: None,
-            })
-            .unwrap();
-        self.tab
-            .call_method(Emulation::SetEmulatedMedia {
-                media: None,
-                features: Some(vec![Emulation::MediaFeature {
-                    name: "prefers-color-scheme".to_owned(),
-                    value: scheme.to_owned(),
-                }]),
-            })
-            .unwrap();
+    fn look(&mut self, (width, height): (u32, u32), scheme: &str) {
+        let phone = width < 640;
+        let metrics = json!({
+            "width": width, "height": height, "screenWidth": width, "screenHeight": height,
+            "deviceScaleFactor": if phone { 2 } else { 1 }, "mobile": phone,
+        });
+        self.page
+            .call("Emulation.setDeviceMetricsOverride", metrics);
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        self.page.call(
+            "Emulation.setEmulatedMedia",
+            json!({ "features": [feature] }),
+        );
     }
 
-    fn eval(&self, js: &str) -> Value {
-        let got = self
-            .tab
-            .evaluate(js, true)
-            .unwrap_or_else(|e| panic!("{js}: {e}"));
-        got.value.unwrap_or(Value::Null)
+    fn eval(&mut self, js: &str) -> Value {
+        self.page.eval(js)
     }
 
-    /// Waits until `js` is true.
-    fn until(&self, js: &str) {
-        let start = Instant::now();
-        while self.eval(js) != Value::Bool(true) {
-            assert!(
-                start.elapsed() < Duration::from_secs(180),
-                "never true: {js}; {:?}",
-                self.complaints()
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
+    /// Number that `js` comes to.
+    fn count(&mut self, js: &str) -> u64 {
+        let got = self.eval(js);
+        got.as_u64().unwrap_or_else(|| panic!("{js}: {got}"))
+    }
+
+    fn until(&mut self, js: &str) {
+        self.page.until(js);
+    }
+
+    fn click(&mut self, selector: &str) {
+        self.page.click(selector);
     }
 
     /// Waits until every chart is there and as wide as its box.
-    fn drawn(&self) {
+    fn drawn(&mut self) {
         self.until(
             "document.documentElement.dataset.ready === 'yes' \
              && [...document.querySelectorAll('.chart')].every(b => b.chart \
@@ -199,54 +92,27 @@ impl Shown {
         );
     }
 
-    fn click(&self, selector: &str) {
-        self.tab
-            .wait_for_element(selector)
-            .unwrap()
-            .click()
-            .unwrap();
-    }
-
-    fn complaints(&self) -> Vec<String> {
-        self.complaints.lock().unwrap().clone()
-    }
-
     /// A picture of the whole page as it is shown in a window of that size.
-    fn screenshot(&self, name: &str, size: (u32, u32), scheme: &str) {
+    fn screenshot(&mut self, name: &str, size: (u32, u32), scheme: &str) {
         self.eval("scrollTo(0, 0)");
-        let height = self
-            .eval("document.documentElement.scrollHeight")
-            .as_u64()
-            .unwrap();
+        let height = self.count("document.documentElement.scrollHeight");
         self.look((size.0, u32::try_from(height).unwrap()), scheme);
         self.drawn();
         self.check_layout(name);
-        let shot = self.tab.call_method(Page::CaptureScreenshot {
-            format: Some(Page::CaptureScreenshotFormatOption::Png),
-            quality: None,
-            clip: None,
-            from_surface: Some(true),
-            capture_beyond_viewport: None,
-            optimize_for_speed: None,
-        });
-        let png = base64::engine::general_purpose::STANDARD.decode(shot.unwrap().data);
-        keep(&format!("{name}.png"), &png.unwrap());
+        keep(&format!("{name}.png"), &self.page.png());
         self.look(size, scheme);
     }
 
     /// No complaint on the console, and no request but for the page itself.
     fn check_quiet(&self) {
-        assert_eq!(self.complaints(), Vec::<String>::new());
-        let requests = self.requests.lock().unwrap();
-        let out: Vec<&String> = requests
-            .iter()
-            .filter(|u| !u.starts_with("data:"))
-            .collect();
+        assert_eq!(self.page.complaints(), [] as [String; 0]);
+        let requests = self.page.requests().iter();
+        let out: Vec<&String> = requests.filter(|u| !u.starts_with("data:")).collect();
         assert!(out.len() == 1 && out[0].starts_with("file://"), "{out:?}");
     }
 
     /// Nothing sticks out at the side; each chart has marks in it.
-    fn check_layout(&self, name: &str) {
+    fn check_layout(&mut self, name: &str) {
         let out = self.eval(
             "[...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, pre, nav') \
                 && e.getBoundingClientRect().right > screen.width + .5) \
@@ -263,7 +129,7 @@ impl Shown {
     }
 
     /// No text of a chart lies on another: lines of one touch at most.
-    fn check_labels(&self, name: &str) {
+    fn check_labels(&mut self, name: &str) {
         let over = self.eval(
             "[...document.querySelectorAll('.chart')].flatMap(b => { \
                 const all = [...b.querySelectorAll('svg text')].filter(t => t.textContent.trim()) \
@@ -305,7 +171,7 @@ fn campaign() -> RunFiles {
 
 #[test]
 fn every_kind_of_run_draws_everywhere() {
-    let Some((browser, _turn)) = browser() else {
+    let Some(mut browser) = Browser::start() else {
         return;
     };
     let kinds = [
@@ -319,7 +185,7 @@ fn every_kind_of_run_draws_everywhere() {
         ("campaign", campaign()),
     ];
     for (name, files) in kinds {
-        let shown = Shown::new(&browser, &files);
+        let mut shown = Shown::new(&mut browser, &files);
         for (kind, size, scheme) in [
             ("light", DESKTOP, "light"),
             ("dark", DESKTOP, "dark"),
@@ -334,25 +200,23 @@ fn every_kind_of_run_draws_everywhere() {
         }
         shown.look(DESKTOP, "dark");
         shown.drawn();
-        let pdf = shown.tab.print_to_pdf(None).unwrap();
-        keep(&format!("{name}.pdf"), &pdf);
+        keep(&format!("{name}.pdf"), &shown.page.pdf());
         shown.check_quiet();
-        shown.tab.close(false).unwrap();
     }
 }
 
 #[test]
 fn legends_measures_and_theme_react() {
-    let Some((browser, _turn)) = browser() else {
+    let Some(mut browser) = Browser::start() else {
         return;
     };
-    let shown = Shown::new(&browser, &synthetic::bulk(2));
+    let mut shown = Shown::new(&mut browser, &synthetic::bulk(2));
     let wifi = "[data-legend=goodput] [data-series=wifi]";
     let colours =
         "document.querySelectorAll('[data-chart=goodput] svg path[fill=\"#e69f00\"]').length";
     let selected =
         "document.querySelector('[data-chart=goodput]').chart.getOption().legend[0].selected.wifi";
-    let before = shown.eval(colours).as_u64().unwrap();
+    let before = shown.count(colours);
     assert!(before >= 4, "{before}");
     shown.click(wifi);
     shown.until(&format!("{selected} === false && {colours} === 0"));
@@ -372,23 +236,16 @@ fn legends_measures_and_theme_react() {
     shown.click("[data-measure=rtt]");
     shown.drawn();
     shown.until("document.querySelector('#explain').textContent.includes('round-trip')");
-    let cards = shown
-        .eval("document.querySelectorAll('#runs .chart').length")
-        .as_u64()
-        .unwrap();
-    assert_eq!(cards, 6);
+    assert_eq!(
+        shown.count("document.querySelectorAll('#runs .chart').length"),
+        6
+    );
     shown.click("#runs .run:nth-child(4) header button");
     shown.drawn();
-    let all = shown
-        .eval("document.querySelectorAll('#runs .wide .chart').length")
-        .as_u64()
-        .unwrap();
+    let all = shown.count("document.querySelectorAll('#runs .wide .chart').length");
     assert_eq!(
         all,
-        shown
-            .eval("document.querySelectorAll('#measures button').length")
-            .as_u64()
-            .unwrap()
+        shown.count("document.querySelectorAll('#measures button').length")
     );
     assert_eq!(shown.eval("document.activeElement.ariaExpanded"), "true");
     shown.screenshot("all-measures", DESKTOP, "light");
@@ -408,14 +265,14 @@ fn legends_measures_and_theme_react() {
 
 #[test]
 fn a_policy_has_the_three_figures_of_the_paper() {
-    let Some((browser, _turn)) = browser() else {
+    let Some(mut browser) = Browser::start() else {
         return;
     };
-    let shown = Shown::new(&browser, &synthetic::followed());
+    let mut shown = Shown::new(&mut browser, &synthetic::followed());
     // One case has a policy; the others are lines beside it.
     let charts = "[...document.querySelectorAll('#policies .chart')]";
     assert_eq!(shown.eval(&format!("{charts}.length")), 3);
-    let names = |figure: usize| {
+    let mut names = |figure: usize| {
         let all = shown.eval(&format!(
             "{charts}[{figure}].chart.getOption().series.map(s => s.name).join('; ')"
         ));
@@ -446,17 +303,18 @@ fn a_policy_has_the_three_figures_of_the_paper() {
     let header = shown.eval("document.querySelector('#policies header p').textContent");
     assert_eq!(header, "616 of 640 Mbit/s · 96.3 %");
     shown.check_quiet();
+    drop(shown);
     // Without a policy there is no such part.
-    let shown = Shown::new(&browser, &synthetic::walk());
+    let mut shown = Shown::new(&mut browser, &synthetic::walk());
     assert_eq!(shown.eval("document.querySelectorAll('#policy').length"), 0);
 }
 
 #[test]
 fn hostile_names_stay_text() {
-    let Some((browser, _turn)) = browser() else {
+    let Some(mut browser) = Browser::start() else {
         return;
     };
-    let shown = Shown::new(&browser, &synthetic::hostile());
+    let mut shown = Shown::new(&mut browser, &synthetic::hostile());
     assert_eq!(shown.eval("typeof window.pwned"), "undefined");
     assert_eq!(shown.eval("document.querySelectorAll('img').length"), 0);
     let title = shown.eval("document.querySelector('h1').textContent");
