@@ -313,6 +313,13 @@ impl PathSet {
         any
     }
 
+    /// Sends the status of a path, where the peer knows of another one.
+    pub(super) fn tell_status(&self, id: PathId, quic: &mut Quic, accesses: &AccessSet) {
+        if let Some(i) = self.paths.iter().position(|p| p.id == id) {
+            self.send_status(i, quic, accesses);
+        }
+    }
+
     fn send_status(&self, i: usize, quic: &mut Quic, accesses: &AccessSet) {
         let p = &self.paths[i];
         let backup = p.access.is_some_and(|a| accesses[a].backup);

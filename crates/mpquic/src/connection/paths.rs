@@ -105,6 +105,8 @@ impl Connection {
         if let Some(i) = access {
             self.accesses.opened(i);
         }
+        // The first path of a connection is opened before the peer can be told.
+        self.paths.tell_status(id, &mut self.quic, &self.accesses);
         self.congestion.lock()[slot].validated(waited);
         self.resume(id, slot, access, now);
         let access = self.accesses.name(access);

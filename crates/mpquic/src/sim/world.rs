@@ -162,6 +162,11 @@ impl World {
             let mut access = Access::new(&format!("a{i}"), *a);
             access.weight = weights.get(i).copied().unwrap_or(1.0);
             access.expected = radios[i].expects.map(expected).unwrap_or_default();
+            // Until there is a connection, nothing else can be told.
+            let told = |(at, of, what): &(Time, usize, What)| {
+                *at == Time::ZERO && *of == i && matches!(what, What::Backup(true))
+            };
+            access.backup = script.iter().any(told);
             access
         };
         let accesses: Vec<_> = addresses.iter().enumerate().map(access).collect();
