@@ -18,8 +18,9 @@ use thiserror::Error;
 use crate::AccessState;
 use crate::Time;
 use crate::control::{
-    AccessRole, AccessSettings, AccessSnapshot, Activity, Decision, Direction, DirectionSnapshot,
-    Observation, PerDirection, PolicySettings, Request, Settings, Snapshot, What,
+    AccessRole, AccessSettings, AccessSnapshot, Activity, Carried, Decision, Direction,
+    DirectionSnapshot, Observation, PerDirection, PolicySettings, Request, Settings, Snapshot,
+    What,
 };
 use crate::estimate::{self, DeliveryMeter, ESTIMATORS, Estimator, ProbeOrder, ProbePlan};
 use crate::policy::{self, Policy, UnknownPolicy};
@@ -156,8 +157,14 @@ impl ControlLoop {
                 }
             }
             What::Request(request) => self.request(at, request)?,
-            // For the journal: no policy goes by the power of the device yet.
+            // For the journal: policies go by the models of the radios.
             What::Power(_) => {}
+            What::Carried(carried) => {
+                if let Some(access) = self.snapshot.accesses.get_mut(&carried.access) {
+                    let rate = carried.rate;
+                    access.carried = Some(Carried { at, rate });
+                }
+            }
         }
         self.snapshot.at = self.snapshot.at.max(at);
         Ok(())
@@ -255,10 +262,10 @@ impl ControlLoop {
         settings: &AccessSettings,
     ) -> Result<(), ControlError> {
         let before = self.snapshot.accesses.remove(name);
-        let (state, directions) = match before {
-            Some(before) => (before.state, before.directions),
+        let (state, directions, carried) = match before {
+            Some(before) => (before.state, before.directions, before.carried),
             // Until its state is observed.
-            None => (AccessState::Down, PerDirection::default()),
+            None => (AccessState::Down, PerDirection::default(), None),
         };
         let access = AccessSnapshot {
             kind: settings.kind,
@@ -269,6 +276,8 @@ impl ControlLoop {
             requested_weight: None,
             expected: settings.expected,
             directions,
+            power: settings.power,
+            carried,
         };
         self.snapshot.accesses.insert(name.to_owned(), access);
         let mut tracked = match self.accesses.remove(name) {

@@ -167,7 +167,8 @@ mod tests {
         let header = reader.header().clone();
         let entries: Vec<Entry> = reader.map(Result::unwrap).collect();
         let error = replay(&header, &entries, None).unwrap_err().to_string();
-        let expected = "line 3: no policy is called \"smart\": expected one of static, capacity";
+        let expected = "line 3: no policy is called \"smart\": expected one of static, capacity, energy, \
+                    interface-selection, tuning";
         assert_eq!(error, expected);
     }
 

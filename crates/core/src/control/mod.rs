@@ -20,8 +20,12 @@ pub(crate) mod tests;
 pub use direction::{Direction, PerDirection};
 pub use metrics::{LimitedBy, PathMetrics};
 pub use observation::{
-    Observation, PathGone, PowerReading, ProbeResult, ProbeSpending, Request, StateChange, What,
+    CarriedRates, Observation, PathGone, PowerReading, ProbeResult, ProbeSpending, Request,
+    StateChange, What,
 };
-pub use settings::{AccessSettings, CapacitySettings, PolicySettings, ProbeSettings, Settings};
-pub use snapshot::{AccessSnapshot, Activity, DirectionSnapshot, Estimate, Snapshot};
+pub use settings::{
+    AccessSettings, CapacitySettings, EnergySettings, PolicySettings, ProbeSettings,
+    SelectionSettings, Settings,
+};
+pub use snapshot::{AccessSnapshot, Activity, Carried, DirectionSnapshot, Estimate, Snapshot};
 pub use steering::{AccessRole, AccessSteering, Decision, Steering};

@@ -42,6 +42,19 @@ pub enum What {
     Request(Request),
     /// A counter of power was read, at the device.
     Power(PowerReading),
+    /// The counters of an access's interfaces were read, at the device.
+    Carried(CarriedRates),
+}
+
+/// Rates of all traffic over an access, bonded or not, since its counters were read before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CarriedRates {
+    /// Name of the access.
+    pub access: String,
+    /// Rates on the wire.
+    #[serde(rename = "rate_bps")]
+    pub rate: PerDirection<Rate>,
 }
 
 /// Power that a counter of the device shows.

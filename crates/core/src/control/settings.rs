@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::PerDirection;
+use crate::energy::Parameters;
 use crate::{AccessKind, Rate};
 
 /// Configuration of the loop: its policy and its accesses.
@@ -26,6 +27,10 @@ pub struct PolicySettings {
     pub name: String,
     /// Parameters of `capacity`.
     pub capacity: CapacitySettings,
+    /// Parameters of `energy`.
+    pub energy: EnergySettings,
+    /// Parameters of `interface-selection` and `tuning`.
+    pub selection: SelectionSettings,
 }
 
 impl Default for PolicySettings {
@@ -33,6 +38,8 @@ impl Default for PolicySettings {
         Self {
             name: "static".to_owned(),
             capacity: CapacitySettings::default(),
+            energy: EnergySettings::default(),
+            selection: SelectionSettings::default(),
         }
     }
 }
@@ -63,6 +70,43 @@ impl Default for CapacitySettings {
     }
 }
 
+/// Parameters of the policy `energy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EnergySettings {
+    /// Part of what all accesses carry together that is kept where traffic takes all it gets,
+    /// percent, 1 to 100.
+    pub keep_percent: u32,
+    /// Time for which fewer radios must have sufficed before the others rest, milliseconds.
+    pub hold_ms: u64,
+}
+
+impl Default for EnergySettings {
+    fn default() -> Self {
+        Self {
+            keep_percent: 90,
+            // A cellular radio stays connected for as long after its last data (docs/energy.md):
+            // what would rest for less saves nothing.
+            hold_ms: 10_000,
+        }
+    }
+}
+
+/// Parameters of the policies `interface-selection` and `tuning`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SelectionSettings {
+    /// Difference to the highest throughput that counts as slight, percent of it, 0 to 100.
+    pub within_percent: u32,
+}
+
+impl Default for SelectionSettings {
+    fn default() -> Self {
+        // Paper 002, section 6.1.
+        Self { within_percent: 10 }
+    }
+}
+
 /// Configuration of one access.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,6 +127,9 @@ pub struct AccessSettings {
     /// Probes of `probe`.
     #[serde(default)]
     pub probe: ProbeSettings,
+    /// Power model of its radio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<Parameters>,
 }
 
 fn default_estimators() -> Vec<String> {
@@ -99,6 +146,7 @@ impl AccessSettings {
             expected: PerDirection::default(),
             estimators: default_estimators(),
             probe: ProbeSettings::default(),
+            power: None,
         }
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Direction, LimitedBy, PerDirection};
 use crate::AccessState;
+use crate::energy::Parameters;
 use crate::{AccessKind, Rate, Time};
 
 /// Accesses as they are known at one moment.
@@ -53,6 +54,12 @@ pub struct AccessSnapshot {
     pub expected: PerDirection<Option<Rate>>,
     /// Estimate and activity of each direction.
     pub directions: PerDirection<DirectionSnapshot>,
+    /// Power model of its radio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<Parameters>,
+    /// Traffic of its interfaces, bonded or not; absent while nobody reads their counters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Carried>,
 }
 
 impl AccessSnapshot {
@@ -65,6 +72,18 @@ impl AccessSnapshot {
     pub fn weight(&self) -> f64 {
         self.requested_weight.unwrap_or(self.configured_weight)
     }
+}
+
+/// Traffic of an access's interfaces in the last interval between readings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Carried {
+    /// End of the interval, nanoseconds.
+    #[serde(rename = "at_ns")]
+    pub at: Time,
+    /// Rates on the wire.
+    #[serde(rename = "rate_bps")]
+    pub rate: PerDirection<Rate>,
 }
 
 /// One direction of an access.

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::*;
 use crate::AccessState;
+use crate::energy::{Parameters, sets};
 use crate::{AccessKind, Rate, Time};
 
 fn name() -> impl Strategy<Value = String> {
@@ -47,6 +48,10 @@ fn limited_by() -> impl Strategy<Value = LimitedBy> {
     ])
 }
 
+fn power() -> Parameters {
+    sets::all().swap_remove(0).parameters
+}
+
 fn settings() -> impl Strategy<Value = Settings> {
     let kind = prop::sample::select(vec![AccessKind::Nr, AccessKind::Wifi, AccessKind::Other]);
     let access = (kind, weight(), any::<bool>(), rates(), any::<u32>()).prop_map(
@@ -59,6 +64,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 interval_ms: u64::from(n) << 20,
                 ..ProbeSettings::default()
             },
+            power: backup.then(power),
             ..AccessSettings::new(kind)
         },
     );
@@ -69,6 +75,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         .prop_map(|(accesses, n)| {
             let mut policy = PolicySettings::default();
             policy.capacity.hysteresis_percent = n;
+            policy.energy.hold_ms = n.into();
             Settings { policy, accesses }
         })
 }
@@ -138,6 +145,13 @@ fn what() -> impl Strategy<Value = What> {
             day_bytes: bytes / 2,
         })),
         request().prop_map(What::Request),
+        (name(), any::<[u64; 2]>()).prop_map(|(access, [down, up])| What::Carried(CarriedRates {
+            access,
+            rate: PerDirection {
+                down: Rate::from_bps(down),
+                up: Rate::from_bps(up),
+            },
+        })),
     ]
 }
 
@@ -202,6 +216,11 @@ fn snapshot() -> impl Strategy<Value = Snapshot> {
                 down: DirectionSnapshot { estimate, activity },
                 up: DirectionSnapshot::default(),
             },
+            power: enabled.then(power),
+            carried: enabled.then_some(Carried {
+                at: Time::ZERO,
+                rate: PerDirection::default(),
+            }),
         },
     );
     let accesses = prop::collection::btree_map(name(), access, 0..3);

@@ -6,6 +6,7 @@
 //! [`POLICIES`].
 
 mod capacity;
+mod energy;
 mod raise;
 mod static_weights;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use std::fmt::Debug;
 use thiserror::Error;
 
 pub use capacity::Capacity;
+pub use energy::Energy;
 pub use static_weights::StaticWeights;
 
 use crate::Time;
@@ -40,6 +42,11 @@ pub const POLICIES: &[(&str, Make)] = &[
     ("capacity", |settings| {
         Box::new(Capacity::new(settings.capacity))
     }),
+    ("energy", |settings| Box::new(Energy::by_demand(settings))),
+    ("interface-selection", |settings| {
+        Box::new(Energy::by_throughput(settings))
+    }),
+    ("tuning", |settings| Box::new(Energy::tuned(settings))),
 ];
 
 /// Error: no policy has this name. [`names`] has those that exist, for a did-you-mean.

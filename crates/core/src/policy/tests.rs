@@ -23,6 +23,8 @@ fn access(weight: f64) -> AccessSnapshot {
         requested_weight: None,
         expected: PerDirection::default(),
         directions: PerDirection::default(),
+        power: None,
+        carried: None,
     }
 }
 
@@ -68,7 +70,8 @@ fn names_are_those_of_the_registry() {
         assert_eq!(policy.name(), name);
     }
     let error = by_name("capcity", &PolicySettings::default()).unwrap_err();
-    let text = "no policy is called \"capcity\": expected one of static, capacity";
+    let text = "no policy is called \"capcity\": expected one of static, capacity, energy, \
+                interface-selection, tuning";
     assert_eq!(error.to_string(), text);
 }
 
