@@ -9,7 +9,7 @@ use braid_core::energy::{
     AffineParameters, DrxParameters, Nr38840Parameters, Paper002Parameters, Parameters,
     WifiAirtimeParameters,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::{Problem, nearest};
 
@@ -107,6 +107,18 @@ pub fn load(name: &str, dir: &Path) -> Result<ParameterSet, String> {
     parse(&text).map_err(|p| p.in_file(path, &text).to_string())
 }
 
+/// Returns the text of a file with these parameters, which [`parse`] reads.
+pub fn to_text(name: &str, parameters: Parameters) -> String {
+    #[derive(Serialize)]
+    struct File<'a> {
+        name: &'a str,
+        #[serde(flatten)]
+        parameters: Parameters,
+    }
+    let text = toml::to_string(&File { name, parameters });
+    text.expect("tables of numbers are TOML")
+}
+
 /// Whether a setting names a file, and no shipped set.
 pub fn is_file(name: &str) -> bool {
     name.ends_with(".toml")
@@ -142,6 +154,14 @@ mod tests {
     const GOOD: &str = "name = \"mine\"\nrest_mw = 500\n[affine]\nbase_mw = 1000\n\
                         down_mw_per_mbps = 10.5\nup_mw_per_mbps = 70\ntail_ms = 5000\n\
                         rsrp = { mw_per_db = -20, reference = -85, min = -120, max = -60 }\n";
+
+    #[test]
+    fn text_of_parameters_reads_as_they_were() {
+        for set in sets::all() {
+            let read = parse(&to_text(&set.name, set.parameters)).unwrap();
+            assert_eq!((read.name, read.parameters), (set.name, set.parameters));
+        }
+    }
 
     fn message(text: &str) -> String {
         let problem = parse(text).unwrap_err();

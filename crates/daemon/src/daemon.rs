@@ -12,7 +12,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -52,6 +52,8 @@ pub(crate) struct Daemon {
     config_error: Mutex<Option<String>>,
     wanted: Mutex<Vec<Wanted>>,
     weights: Mutex<Weights>,
+    /// Accesses that a policy lets rest.
+    resting: Mutex<BTreeSet<String>>,
     /// Saves what requests change of the accesses.
     saved: Requests,
     /// Accesses that devices have registered, at the proxy.
@@ -156,6 +158,7 @@ impl Daemon {
             config: Mutex::new(config),
             config_error: Mutex::new(None),
             wanted: Mutex::new(wanted),
+            resting: Mutex::default(),
             saved,
             registry: Mutex::default(),
             kept_registry: KeptFile::beside(control, ".registered", ABOUT),

@@ -41,6 +41,9 @@ pub trait Access: Serialize + DeserializeOwned {
     /// Returns the interfaces that may serve it, where this end tells accesses by interface.
     fn interface(&self) -> Option<&Pattern>;
 
+    /// Returns the power model of its radio, where this end knows of one.
+    fn power(&self) -> Option<&str>;
+
     /// Checks the values of an access called `name`.
     ///
     /// # Errors
@@ -157,6 +160,10 @@ impl Access for DeviceAccess {
         Some(&self.interface)
     }
 
+    fn power(&self) -> Option<&str> {
+        self.power.as_deref()
+    }
+
     fn check(&self, name: &str, setting: Setting) -> Result<(), Problem> {
         let at = |key: &str, what: &str| Problem::at_key(&["access", name, key], what);
         let quic = setting.quic;
@@ -228,6 +235,10 @@ impl Access for ProxyAccess {
     }
 
     fn interface(&self) -> Option<&Pattern> {
+        None
+    }
+
+    fn power(&self) -> Option<&str> {
         None
     }
 

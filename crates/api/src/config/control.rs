@@ -1,5 +1,6 @@
 //! `[control]`: who decides the weights of the accesses, and the journal of these decisions.
 
+mod energy;
 mod probe;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use super::scheduler::Scheduler;
 use super::text;
 use crate::diagnostic::Problem;
 use crate::{Engine, Role};
+pub use energy::Energy;
 pub use probe::{MAX_FLOWS, Transfers};
 
 /// Scheduler that shares by weights, the only one that a policy's weights reach.
@@ -41,6 +43,8 @@ pub struct Control {
     pub journal_bytes: u64,
     /// `[control.probe]`.
     pub probe: Transfers,
+    /// `[control.energy]`.
+    pub energy: Energy,
 }
 
 /// Policy, by its name in `braid_core::policy::POLICIES`.
@@ -52,23 +56,43 @@ pub enum Policy {
     Static,
     /// Weights in proportion to estimated capacities.
     Capacity,
+    /// Accesses that carry what is wanted for the least energy; the others rest.
+    Energy,
+    /// Access of the highest throughput, with those that have little less (paper 002).
+    InterfaceSelection,
+    /// Interface selection, then the fastest alone where that takes less energy (paper 002).
+    Tuning,
 }
 
 impl Policy {
     /// All policies.
-    pub const ALL: [Self; 2] = [Self::Static, Self::Capacity];
+    pub const ALL: [Self; 5] = [
+        Self::Static,
+        Self::Capacity,
+        Self::Energy,
+        Self::InterfaceSelection,
+        Self::Tuning,
+    ];
 
     /// Returns its name in `braid_core::policy::POLICIES`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Static => "static",
             Self::Capacity => "capacity",
+            Self::Energy => "energy",
+            Self::InterfaceSelection => "interface-selection",
+            Self::Tuning => "tuning",
         }
     }
 
     /// Whether it decides by itself, so that paths are sampled for it.
     pub fn decides(self) -> bool {
         self != Self::Static
+    }
+
+    /// Whether it lets accesses rest, by the power models of a device's radios.
+    pub fn rests(self) -> bool {
+        !matches!(self, Self::Static | Self::Capacity)
     }
 }
 
@@ -118,6 +142,7 @@ impl Default for Control {
             journal: None,
             journal_bytes: 64 << 20,
             probe: Transfers::default(),
+            energy: Energy::default(),
         }
     }
 }
@@ -142,6 +167,7 @@ impl Control {
             return at("journal_bytes", "expected 65536 bytes or more");
         }
         self.probe.check(role)?;
+        self.energy.check(self.policy, role)?;
         if !self.policy.decides() {
             return Ok(());
         }

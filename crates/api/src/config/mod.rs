@@ -45,7 +45,7 @@ pub use allow::Allow;
 pub use buffers::{Buffers, Sizes};
 pub use cap::{AtCap, Cap, CapLevel};
 pub use class::Class;
-pub use control::{Control, Estimator, MAX_FLOWS, Policy, Transfers, WEIGHTED};
+pub use control::{Control, Energy, Estimator, MAX_FLOWS, Policy, Transfers, WEIGHTED};
 pub use control_socket::ControlSocket;
 pub use converter::Converter;
 pub use gateway::Gateway;
@@ -301,6 +301,15 @@ impl<A: Access> Config<A> {
             estimates: self.control.policy.decides(),
             no_probes: self.no_probes(),
         };
+        let policy = self.control.policy;
+        if policy.rests() && self.access.values().all(|a| a.power().is_none()) {
+            let what = format!(
+                "policy \"{}\" goes by the power models of radios: give those that may rest power = \
+                 \"SET\" in [access.NAME] (braid trace energy --list)",
+                policy.as_str()
+            );
+            return Err(Problem::at_key(&["control", "policy"], what));
+        }
         for (i, (name, a)) in self.access.iter().enumerate() {
             access::check_name(name)?;
             a.check(name, setting)?;

@@ -667,6 +667,62 @@ fn a_policy_is_checked_against_engine_and_scheduler() {
 }
 
 #[test]
+fn radios_rest_at_a_device_that_has_models_of_them() {
+    let with = |control: &str, access: &str| {
+        device(&format!(
+            "[control]\npolicy = \"energy\"\n{control}\n[access.nr]\ninterface = \"d1\"\n{access}"
+        ))
+    };
+    let model = "power = \"sigcomm21-lte\"";
+    let c = with(
+        "[control.energy]\nkeep_percent = 50\nhold = \"30 s\"",
+        model,
+    )
+    .unwrap();
+    let energy = c.control.energy;
+    assert_eq!((energy.keep_percent, energy.hold.as_secs()), (50, 30));
+    for (control, access, place, word) in [
+        ("", "", "2:1: ", "give those that may rest power"),
+        (
+            "[control.energy]\nkeep_percent = 0",
+            model,
+            "4:1: ",
+            "1 to 100",
+        ),
+        (
+            "[control.energy]\nhold = \"0 s\"",
+            model,
+            "4:1: ",
+            "1 s to 10 min",
+        ),
+        (
+            "[control.energy]\nwithin_percent = 101",
+            model,
+            "4:1: ",
+            "0 to 100",
+        ),
+        ("[control.energy]\nkeep = 1", model, "4:1: ", "keep_percent"),
+    ] {
+        let e = with(control, access).unwrap_err();
+        assert!(
+            e.starts_with(&format!("f:{place}")) && e.contains(word),
+            "{control}: {e}"
+        );
+    }
+    for policy in Policy::ALL.iter().filter(|p| p.rests()) {
+        let name = policy.as_str();
+        let e = proxy(&format!(
+            "proxy = \"::1\"\n[control]\npolicy = \"{name}\"\n"
+        ))
+        .unwrap_err();
+        assert!(
+            e.starts_with("f:3:1: ") && e.contains("which the device has"),
+            "{e}"
+        );
+    }
+}
+
+#[test]
 fn estimators_have_what_they_need() {
     let with = |policy: &str, access: &str| {
         device(&format!(
@@ -695,7 +751,7 @@ fn estimators_have_what_they_need() {
     for estimator in Estimator::ALL {
         assert!(estimator.names().iter().all(|n| known.contains(n)));
     }
-    for policy in [Policy::Static, Policy::Capacity] {
+    for policy in Policy::ALL {
         assert!(braid_core::policy::names().any(|n| n == policy.as_str()));
     }
 }

@@ -31,6 +31,8 @@ pub struct AccessControl {
     pub name: String,
     /// Weight that was decided; absent while the policy decides none.
     pub weight: Option<f64>,
+    /// Whether it carries only where no other can, by the policy's decision.
+    pub rests: bool,
     /// Estimated capacity; absent while nothing is known.
     pub capacity_mbps: Option<f64>,
     /// Estimator that it comes from.

@@ -381,14 +381,20 @@ fn policy(control: &ControlStatus) -> String {
     let Some(why) = &control.why else {
         return String::new();
     };
-    let estimate = |a: &AccessControl| match (a.capacity_mbps, &a.estimator) {
-        (Some(mbps), Some(estimator)) => format!(
-            "{} {}{} Mbit/s by {estimator}",
+    let estimate = |a: &AccessControl| {
+        let known = match (a.capacity_mbps, &a.estimator) {
+            (Some(mbps), Some(estimator)) => format!(
+                "{}{} Mbit/s by {estimator}",
+                if a.at_least { "at least " } else { "" },
+                number(mbps)
+            ),
+            _ => "not known".to_owned(),
+        };
+        format!(
+            "{} {}{known}",
             a.name,
-            if a.at_least { "at least " } else { "" },
-            number(mbps)
-        ),
-        _ => format!("{} not known", a.name),
+            if a.rests { "at rest, " } else { "" }
+        )
     };
     let all: Vec<String> = control.accesses.iter().map(estimate).collect();
     format!(

@@ -48,6 +48,7 @@ mod refused;
 mod registration;
 mod reload;
 mod replay;
+mod resting;
 mod routes;
 mod rules;
 mod run;

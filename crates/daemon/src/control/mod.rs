@@ -1,8 +1,8 @@
 //! The control loop of an end: observe, decide, apply (`docs/internals/control.md`).
 //!
 //! [`Control`] owns the loop of core. Requests, the configuration and samples of paths come in
-//! as observations; what the policy decides goes out as weights, which the engine sets as it
-//! does those of a request. Roles are not set here: policies have those that were requested.
+//! as observations; what the policy decides goes out as [`Decided`]: weights, which the engine sets
+//! as it does those of a request, and accesses that rest.
 
 mod journal;
 mod limits;
@@ -12,17 +12,18 @@ mod report;
 mod settings;
 mod task;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use braid_api::config::WEIGHTED;
 use braid_api::{ControlStatus, Role, SchedulerChange};
 use braid_core::control::{
-    Decision, Direction, Observation, PowerReading, Request, Settings, StateChange, What,
+    AccessRole, CarriedRates, Decision, Direction, Observation, PerDirection, PowerReading,
+    Request, Settings, StateChange, What,
 };
 use braid_core::control_loop::ControlLoop;
 use braid_core::journal::{Header, VERSION};
-use braid_core::{AccessState, Time};
+use braid_core::{AccessState, Rate, Time};
 use tokio::sync::{Notify, mpsc};
 
 use super::DaemonError;
@@ -35,7 +36,7 @@ use settings::settings;
 pub(crate) use limits::{Evidence, Tcp, waits};
 pub(crate) use paths::{Key, Reading};
 pub(crate) use probe::{Asked, FIRST, LEN, Origin, Probed, run as run_probes};
-pub(crate) use task::{Look, Steered, run};
+pub(crate) use task::{Look, Steered, apply, run};
 
 /// Samples in a row without any path on an access, while others have some, after which it counts
 /// as lost where nothing else tells its state.
@@ -54,6 +55,17 @@ pub(crate) enum Pace {
     Idle,
     /// When something happens: there is nothing to sample.
     Rest,
+}
+
+/// Decision of a policy, in the words of the engines.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Decided {
+    /// Weights of this end's direction.
+    pub(crate) weights: BTreeMap<String, f64>,
+    /// Accesses that carry only where no other can, though nobody wished for a backup.
+    pub(crate) resting: BTreeSet<String>,
+    /// Reason, one sentence.
+    pub(crate) why: String,
 }
 
 /// Control loop of one end, shared by its requests and its task.
@@ -194,9 +206,9 @@ impl Control {
         self.intake.hands()
     }
 
-    /// Takes the configuration, at the start and whenever it is read again. Returns the weights
-    /// that the policy has in force, if it decides them.
-    pub(crate) fn configure(&self, config: &Config, at: Time) -> Option<BTreeMap<String, f64>> {
+    /// Takes the configuration, at the start and whenever it is read again. Returns what
+    /// the policy has in force, if it decides.
+    pub(crate) fn configure(&self, config: &Config, at: Time) -> Option<Decided> {
         let mut inner = lock(&self.inner);
         inner.settings = settings(config);
         inner.decides = config.control.policy.decides();
@@ -208,12 +220,12 @@ impl Control {
         inner.step(at, what);
         self.intake.plan.send_replace(plan);
         self.wake.notify_one();
-        inner.weights()
+        inner.decided()
     }
 
     /// Takes the configuration with other accesses than before; requests stay in force. Returns
-    /// the weights that the policy has in force, if it decides them.
-    pub(crate) fn go_on_with(&self, config: &Config, at: Time) -> Option<BTreeMap<String, f64>> {
+    /// what the policy has in force, if it decides.
+    pub(crate) fn go_on_with(&self, config: &Config, at: Time) -> Option<Decided> {
         let mut inner = lock(&self.inner);
         inner.settings = settings(config);
         let plan = probe::Plan::new(inner.header.role, config);
@@ -224,17 +236,17 @@ impl Control {
         inner.step(at, what);
         self.intake.plan.send_replace(plan);
         self.wake.notify_one();
-        inner.weights()
+        inner.decided()
     }
 
-    /// Takes a request that was checked. Returns the weights that the policy has in force, if it
-    /// decides them.
-    pub(crate) fn request(&self, request: Request, at: Time) -> Option<BTreeMap<String, f64>> {
+    /// Takes a request that was checked. Returns what the policy has in force, if it
+    /// decides.
+    pub(crate) fn request(&self, request: Request, at: Time) -> Option<Decided> {
         let mut inner = lock(&self.inner);
         inner.rotate(at);
         inner.remember(&request);
         inner.step(at, vec![What::Request(request)]);
-        inner.weights()
+        inner.decided()
     }
 
     /// Takes readings of counters of power, which are observed with the next sample.
@@ -244,8 +256,23 @@ impl Control {
         }
     }
 
-    /// Takes a look at the paths. Returns weights that are to be set now, and when to look next.
-    fn sample(&self, at: Time, look: Look) -> (Option<BTreeMap<String, f64>>, Pace) {
+    /// Takes what accesses carry; returns what is to be set now.
+    pub(crate) fn observe_carried(
+        &self,
+        at: Time,
+        rates: BTreeMap<String, PerDirection<Rate>>,
+    ) -> Option<Decided> {
+        let mut inner = lock(&self.inner);
+        let anew = inner.rotate(at);
+        let what = rates
+            .into_iter()
+            .map(|(access, rate)| What::Carried(CarriedRates { access, rate }));
+        let decided = inner.step(at, what.collect()) || anew;
+        inner.decided().filter(|_| decided)
+    }
+
+    /// Takes a look at the paths. Returns what is to be set now, and when to look next.
+    fn sample(&self, at: Time, look: Look) -> (Option<Decided>, Pace) {
         let mut inner = lock(&self.inner);
         let anew = inner.rotate(at);
         let any = !look.paths.is_empty();
@@ -261,13 +288,17 @@ impl Control {
             true => 0,
             false => inner.quiet.saturating_add(1),
         };
+        let decides = inner.step(at, what) || anew;
+        let decided = inner.decided();
+        // Those that rest have no paths to sample, and may be all that is left.
+        let rests = decided.as_ref().is_some_and(|d| !d.resting.is_empty());
         let pace = match (any, inner.quiet < QUIET) {
-            (false, _) => Pace::Rest,
             (true, true) => Pace::Traffic,
             (true, false) => Pace::Idle,
+            (false, _) if rests => Pace::Idle,
+            (false, _) => Pace::Rest,
         };
-        let decided = inner.step(at, what) || anew;
-        (inner.weights().filter(|_| decided), pace)
+        (decided.filter(|_| decides), pace)
     }
 
     /// Returns the state of the loop for the API.
@@ -307,14 +338,23 @@ impl Inner {
         true
     }
 
-    /// Returns the weights of this end's direction that the policy has in force.
-    fn weights(&self) -> Option<BTreeMap<String, f64>> {
-        let decision = self.decision.as_ref().filter(|_| self.decides)?;
-        let all = decision.steering.accesses.iter();
-        Some(
-            all.map(|(n, a)| (n.clone(), *a.weight.get(self.direction)))
+    /// Returns what the policy has in force.
+    fn decided(&self) -> Option<Decided> {
+        let steering = &self.decision.as_ref().filter(|_| self.decides)?.steering;
+        let wished = &self.control.snapshot().accesses;
+        let rests = |name: &str, role| {
+            let wish = wished.get(name).is_some_and(|a| a.backup || !a.enabled);
+            role == AccessRole::Backup && !wish
+        };
+        let all = || steering.accesses.iter();
+        let resting = all().filter(|(name, a)| rests(name, a.role));
+        Some(Decided {
+            weights: all()
+                .map(|(n, a)| (n.clone(), *a.weight.get(self.direction)))
                 .collect(),
-        )
+            resting: resting.map(|(name, _)| name.clone()).collect(),
+            why: steering.why.clone(),
+        })
     }
 
     /// Begins or ends the journal as configured.

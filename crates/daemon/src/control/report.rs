@@ -14,13 +14,14 @@ impl Inner {
         let probes = names.into_iter().map(|n| (self.probes(&n, at), n));
         let mut probes: BTreeMap<_, _> = probes.map(|(p, n)| (n, p)).collect();
         let snapshot = self.control.snapshot();
-        let weights = self.weights();
+        let decided = self.decided();
         let access = |(name, a): (&String, &AccessSnapshot)| {
             let d = a.directions.get(self.direction);
             let estimate = d.estimate.as_ref();
             AccessControl {
                 name: name.clone(),
-                weight: weights.as_ref().and_then(|w| w.get(name).copied()),
+                weight: decided.as_ref().and_then(|d| d.weights.get(name).copied()),
+                rests: decided.as_ref().is_some_and(|d| d.resting.contains(name)),
                 capacity_mbps: estimate.map(|e| e.capacity.as_mbps()),
                 estimator: estimate.map(|e| e.source.clone()),
                 age_ms: estimate.map(|e| millis(at, e.at)),

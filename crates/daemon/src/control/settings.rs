@@ -1,7 +1,8 @@
 //! Configuration in the words of the control loop.
 
 use braid_core::control::{
-    AccessSettings, CapacitySettings, PerDirection, PolicySettings, Settings,
+    AccessSettings, CapacitySettings, EnergySettings, PerDirection, PolicySettings,
+    SelectionSettings, Settings,
 };
 
 use super::probe;
@@ -25,6 +26,7 @@ pub(super) fn settings(config: &Config) -> Settings {
                 .map(|n| (*n).to_owned())
                 .collect(),
             probe,
+            power: a.power_set.as_ref().map(|set| set.parameters),
             ..AccessSettings::new(a.kind)
         };
         (a.name.clone(), settings)
@@ -37,6 +39,13 @@ pub(super) fn settings(config: &Config) -> Settings {
                 step: control.step,
                 hysteresis_percent: control.hysteresis_percent,
                 ..CapacitySettings::default()
+            },
+            energy: EnergySettings {
+                keep_percent: control.energy.keep_percent,
+                hold_ms: u64::try_from(control.energy.hold.as_millis()).unwrap_or(u64::MAX),
+            },
+            selection: SelectionSettings {
+                within_percent: control.energy.within_percent,
             },
         },
         accesses: config.accesses.iter().map(access).collect(),

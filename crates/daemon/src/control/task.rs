@@ -1,12 +1,11 @@
 //! Observe, decide, apply: the task that samples the paths of an end.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use braid_core::{AccessState, Time};
 
-use super::{Control, Pace, Reading};
+use super::{Control, Decided, Pace, Reading};
 use crate::DaemonError;
 use crate::state::now;
 
@@ -32,11 +31,8 @@ pub(crate) trait Steered: Send + Sync + 'static {
     /// Looks at its paths and accesses.
     fn look(&self) -> Result<Look, DaemonError>;
 
-    /// Sets the weights of all connections, as a request does.
-    fn steer(
-        &self,
-        weights: &BTreeMap<String, f64>,
-    ) -> impl Future<Output = Result<(), DaemonError>> + Send;
+    /// Sets what was decided, for all connections.
+    fn steer(&self, decided: &Decided) -> impl Future<Output = Result<(), DaemonError>> + Send;
 }
 
 /// Runs the loop for ever. At rest it waits: without connections, and under a policy that needs
@@ -72,18 +68,18 @@ async fn once<S: Steered>(state: &S) -> Pace {
             return Pace::Idle;
         }
     };
-    let (weights, pace) = control.sample(Time::from_nanos(now()), look);
-    apply(state, weights).await;
+    let (decided, pace) = control.sample(Time::from_nanos(now()), look);
+    apply(state, decided).await;
     pace
 }
 
-/// Sets weights that were decided, if any were.
-pub(super) async fn apply<S: Steered>(state: &S, weights: Option<BTreeMap<String, f64>>) {
-    if let Some(weights) = weights {
-        let done = state.steer(&weights).await;
+/// Sets what was decided, if anything was.
+pub(crate) async fn apply<S: Steered>(state: &S, decided: Option<Decided>) {
+    if let Some(decided) = decided {
+        let done = state.steer(&decided).await;
         state.control().trouble(
             done.err()
-                .map(|e| format!("weights that were decided are not set: {e}")),
+                .map(|e| format!("what was decided is not in force: {e}")),
         );
     }
 }

@@ -62,7 +62,7 @@ fn look_at(n: u64, delivered: [u64; 2]) -> Look {
 const CAPACITIES: [u64; 2] = [1_250_000, 312_500];
 
 fn run(control: &Control, rounds: std::ops::Range<u64>) -> Vec<BTreeMap<String, f64>> {
-    let sample = |n| control.sample(at(n), look(n, CAPACITIES)).0;
+    let sample = |n| Some(control.sample(at(n), look(n, CAPACITIES)).0?.weights);
     rounds.filter_map(sample).collect()
 }
 
@@ -92,11 +92,11 @@ fn weights_become_the_capacities_of_the_accesses() {
     assert!(report.why.unwrap().contains("carries"));
     // An operator's wish takes its place below the estimates, and 0 above them.
     let wish = Request::Weights([("wifi".to_owned(), 0.0)].into());
-    let weights = control.request(wish, at(15)).unwrap();
+    let weights = control.request(wish, at(15)).unwrap().weights;
     assert_eq!(weights, [("nr".into(), 100.0), ("wifi".into(), 0.0)].into());
     // Read again, requests end.
     let again = control.configure(&config("capacity", "", folder.path()), at(16));
-    assert_eq!(again, Some(last.clone()));
+    assert_eq!(again.map(|d| d.weights), Some(last.clone()));
     let other = SchedulerChange {
         name: Some("default".into()),
         ..SchedulerChange::default()
@@ -209,4 +209,42 @@ fn a_journal_that_cannot_be_written_is_a_note() {
     let more = format!("journal = {:?}", path.to_str().unwrap());
     control.configure(&config("capacity", &more, folder.path()), at(13));
     assert!(control.notes().is_empty() && path.is_file());
+}
+
+/// A policy that lets radios rest is told what they carry, and a wish for a backup is no rest.
+#[test]
+fn what_rests_is_told_apart_from_what_people_wish() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("braid.toml");
+    let text = "[control]\npolicy = \"energy\"\n\
+                [access.nr]\ninterface = \"d1\"\npower = \"sigcomm21-lte\"\n\
+                [access.wifi]\ninterface = \"d2\"\npower = \"ns3-wifi\"\n";
+    std::fs::write(&path, text).unwrap();
+    let config = Config::load(&path, Role::Device).unwrap();
+    let control = Control::new(Role::Device, &config, at(0));
+    control.sample(at(1), look(1, [0, 0]));
+    let carried = |n, mbps| {
+        let rate = PerDirection {
+            down: Rate::from_mbps(mbps),
+            up: Rate::ZERO,
+        };
+        let decided = control.observe_carried(at(n), [("wifi".to_owned(), rate)].into());
+        decided.map(|d| d.resting.into_iter().collect::<Vec<_>>())
+    };
+    let rests = |a: &str| {
+        let report = control.report(at(99));
+        let mut all = report.accesses.into_iter();
+        all.find(|x| x.name == a).unwrap().rests
+    };
+    assert_eq!(carried(2, 0.1), None, "the sample before has decided");
+    assert!(rests("nr") && !rests("wifi"));
+    // Full for two seconds, as far as anybody knows.
+    let decided: Vec<_> = (1..6).filter_map(|s| carried(10 * s, 20.0)).collect();
+    assert_eq!(decided, [Vec::<String>::new()]);
+    let wish = |backup| {
+        let access = "nr".to_owned();
+        let decided = control.request(Request::Backup { access, backup }, at(70));
+        decided.unwrap().resting
+    };
+    assert!(wish(true).is_empty() && !rests("nr"));
 }

@@ -1,10 +1,11 @@
 //! Apply: the engines do what was decided, all of them or none.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use braid_api::Engine as Kind;
+use braid_api::{AccessChange, Engine as Kind};
 
 use super::{Daemon, Weights};
+use crate::control::Decided;
 use crate::engine::{ByName, Change, Engine, Result};
 use crate::state::lock;
 
@@ -47,14 +48,63 @@ impl Daemon {
         Ok(())
     }
 
-    /// Sets the weights of all connections that a policy has decided, if they are not in force.
-    pub(super) async fn set_decided(&self, decided: BTreeMap<String, f64>) -> Result<()> {
+    /// Sets what a policy has decided for all connections, where it is not in force.
+    pub(super) async fn set_decided(&self, decided: Decided) -> Result<()> {
+        if *lock(&self.resting) != decided.resting {
+            tracing::info!("policy: {}", decided.why);
+            self.set_resting(decided.resting).await?;
+        }
         let mut new = self.sweep()?;
-        if new.all == decided {
+        if new.all == decided.weights {
             return Ok(());
         }
-        new.all = decided;
+        new.all = decided.weights;
         self.set(new).await
+    }
+
+    /// Lets these accesses rest, and no others. Those that are to carry do so before others cease.
+    async fn set_resting(&self, resting: BTreeSet<String>) -> Result<()> {
+        let before = lock(&self.resting).clone();
+        let woken = before.difference(&resting).map(|name| (name, false));
+        let changes = woken.chain(resting.difference(&before).map(|name| (name, true)));
+        for (name, rests) in changes {
+            let wish = lock(&self.wanted).iter().find(|w| w.name == *name).cloned();
+            // One that is configured no more has nothing to rest from.
+            let Some(wish) = wish else { continue };
+            let backup = |rests| {
+                let backup = Some(wish.backup || rests);
+                let change = AccessChange {
+                    backup,
+                    ..AccessChange::default()
+                };
+                Change::Access(name.clone(), change)
+            };
+            self.all_or_none(|_| backup(rests), |_| backup(!rests))
+                .await?;
+            let mut now = lock(&self.resting);
+            match rests {
+                true => drop(now.insert(name.clone())),
+                false => drop(now.remove(name)),
+            }
+        }
+        *lock(&self.resting) = resting;
+        Ok(())
+    }
+
+    /// Lets those rest anew that the policy has decided: the engines have gone back to what is
+    /// configured.
+    pub(super) async fn rest_again(&self, resting: BTreeSet<String>) -> Result<()> {
+        lock(&self.resting).clear();
+        self.set_resting(resting).await
+    }
+
+    /// Returns a change of an access as the engines are to make it: one that rests stays a backup.
+    pub(super) fn with_rest(&self, name: &str, change: AccessChange) -> AccessChange {
+        let rests = lock(&self.resting).contains(name);
+        AccessChange {
+            backup: change.backup.map(|backup| backup || rests),
+            ..change
+        }
     }
 
     /// Returns the weights; those of connections that have ended are forgotten.

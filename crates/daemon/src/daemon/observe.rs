@@ -6,7 +6,7 @@ use braid_core::AccessState;
 
 use super::Daemon;
 use crate::DaemonError;
-use crate::control::{Control, Look, Steered};
+use crate::control::{Control, Decided, Look, Steered};
 use crate::engine::view::rank;
 
 impl Steered for Daemon {
@@ -19,9 +19,9 @@ impl Steered for Daemon {
         Ok(join(looks.collect::<Result<_, _>>()?))
     }
 
-    async fn steer(&self, weights: &BTreeMap<String, f64>) -> Result<(), DaemonError> {
+    async fn steer(&self, decided: &Decided) -> Result<(), DaemonError> {
         let _turn = self.turn.lock().await;
-        self.set_decided(weights.clone()).await
+        self.set_decided(decided.clone()).await
     }
 }
 

@@ -136,7 +136,7 @@ impl Daemon {
         self.follow_registered(&before, &config.accesses);
         let at = Time::from_nanos(now());
         if let Some(decided) = self.shared.control.go_on_with(&config, at) {
-            lock(&self.weights).all = decided;
+            lock(&self.weights).all = decided.weights;
         }
         let weights = lock(&self.weights).clone();
         for e in &self.engines {

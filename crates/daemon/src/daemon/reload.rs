@@ -1,5 +1,6 @@
 //! The file is read again, on SIGHUP.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use braid_api::{EventKind, Role};
@@ -86,8 +87,10 @@ impl Daemon {
             .shared
             .control
             .configure(&config, Time::from_nanos(now()));
+        let mut resting = BTreeSet::new();
         if let Some(decided) = decided {
-            weights.all = decided;
+            weights.all = decided.weights;
+            resting = decided.resting;
         }
         lock(&self.weights).clone_from(&weights);
         lock(&self.config).clone_from(&config);
@@ -97,6 +100,7 @@ impl Daemon {
             let reloaded = e.reload(&config, &weights.of(e.kind())).await;
             done = done.and(reloaded);
         }
+        done = done.and(self.rest_again(resting).await);
         if let Some(lan) = &*self.lan.lock().await {
             done = done.and(lan.set_rules(&config, &self.shared).await);
             done = done.and(lan.reach(&config.proxy).await);

@@ -25,7 +25,10 @@ impl Daemon {
         let i = self.find(name)?;
         self.can_change(name, change)?;
         let before = lock(&self.wanted)[i].clone();
-        let by = |change| move |_: &dyn Engine| Change::Access(name.to_owned(), change);
+        let by = |change| {
+            let change = self.with_rest(name, change);
+            move |_: &dyn Engine| Change::Access(name.to_owned(), change)
+        };
         self.all_or_none(by(change), by(before.undo(change)))
             .await?;
         let now = {
@@ -93,7 +96,7 @@ impl Daemon {
             decided = self.shared.control.request(request, at);
         }
         match decided {
-            Some(weights) => self.set_decided(weights).await,
+            Some(decided) => self.set_decided(decided).await,
             None => Ok(()),
         }
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use braid_api::{AccessChange, AccessState, Priorities, SchedulerChange, Weights as Given};
 
 use super::*;
+use crate::control::Decided;
 use crate::engine::Change;
 use crate::engine::testing::Fake;
 
@@ -92,6 +93,61 @@ async fn one_request_switches_an_access_off_for_every_engine_and_outlives_a_kill
     let again = Daemon::of_engines(two.folder.path(), DEVICE, vec![two.mptcp.clone()]);
     let on = |d: &Daemon| -> Vec<bool> { lock(&d.wanted).iter().map(|w| w.enabled).collect() };
     assert_eq!(on(&again), [true, false]);
+}
+
+/// Change of whether an access is a backup.
+fn backup(name: &str, backup: bool) -> Change {
+    let change = AccessChange {
+        enabled: None,
+        backup: Some(backup),
+        ..OFF
+    };
+    Change::Access(name.to_owned(), change)
+}
+
+#[tokio::test]
+async fn an_access_that_a_policy_lets_rest_is_a_backup_whatever_people_wish_meanwhile() {
+    let two = two(|_, _| {});
+    let decided = |resting: &[&str]| Decided {
+        weights: named(&[("nr", 3.0)]),
+        resting: resting.iter().map(|n| (*n).to_owned()).collect(),
+        why: "for its energy".to_owned(),
+    };
+    let made = || {
+        let changes = two.mptcp.made().into_iter();
+        let accesses = changes.filter(|c| matches!(c, Change::Access(..)));
+        accesses.collect::<Vec<_>>()
+    };
+    two.daemon.set_decided(decided(&["wifi"])).await.unwrap();
+    assert_eq!(made(), [backup("wifi", true)]);
+    two.daemon.set_decided(decided(&["wifi"])).await.unwrap();
+    assert_eq!(made(), []);
+    // A wish is kept, and in force once the policy does not need the access any more.
+    for wish in [true, false] {
+        let wish = AccessChange {
+            enabled: None,
+            backup: Some(wish),
+            ..OFF
+        };
+        let status = two.daemon.change("wifi", wish).await.unwrap();
+        assert_eq!(Some(status.backup), wish.backup);
+        assert_eq!(made(), [backup("wifi", true)]);
+    }
+    // One carries before the other ceases to.
+    two.daemon.set_decided(decided(&["nr"])).await.unwrap();
+    assert_eq!(made(), [backup("wifi", false), backup("nr", true)]);
+    // Where an engine refuses, the others take it back, and it is tried with the next decision.
+    *lock(&two.mpquic.refuses) = Some(|_| true);
+    let why = two.daemon.set_decided(decided(&[])).await.unwrap_err();
+    assert_eq!(why.to_string(), "mpquic refuses");
+    assert_eq!(made(), [backup("nr", false), backup("nr", true)]);
+    *lock(&two.mpquic.refuses) = None;
+    two.daemon.set_decided(decided(&[])).await.unwrap();
+    assert_eq!(made(), [backup("nr", false)]);
+    // The engines have gone back to the file.
+    let again = two.daemon.rest_again(["wifi".to_owned()].into());
+    again.await.unwrap();
+    assert_eq!(made(), [backup("wifi", true)]);
 }
 
 #[tokio::test]

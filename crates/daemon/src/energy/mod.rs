@@ -20,6 +20,7 @@ use braid_core::energy::sets::ParameterSet;
 use crate::DaemonError;
 use crate::blocking;
 use crate::config::Config;
+use crate::control;
 use crate::daemon::Daemon;
 use crate::interfaces::{self, InterfaceBytes};
 use crate::state::{lock, now};
@@ -141,6 +142,7 @@ pub(crate) async fn follow(daemon: Arc<Daemon>) -> DaemonError {
         interval = config.power.interval;
         meter.follow(&config);
         let modelled = config.accesses.iter().any(|a| a.power_set.is_some());
+        let steers = config.control.policy.rests();
         if !modelled && !config.power.counters {
             meter.rest();
             continue;
@@ -151,6 +153,13 @@ pub(crate) async fn follow(daemon: Arc<Daemon>) -> DaemonError {
             continue;
         };
         meter.pass(length, &carried);
+        if steers {
+            let rates = carried.iter();
+            let rates = rates.map(|(access, c)| (access.clone(), c.wire_rates(length)));
+            let control = &daemon.shared().control;
+            let decided = control.observe_carried(at, rates.collect());
+            control::apply(&*daemon, decided).await;
+        }
         if config.power.counters {
             let rates = carried.iter();
             let rates = rates.map(|(access, c)| (access.clone(), c.rates(length)));

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use braid_api::AccessEnergy;
+use braid_core::Rate;
+use braid_core::control::PerDirection;
 use braid_core::energy::attribution::Rates;
 use braid_core::energy::sets::ParameterSet;
 use braid_core::energy::{Energy, Interval, PowerModel};
@@ -22,6 +24,15 @@ impl Carried {
         Self {
             down: self.down.saturating_add(more.down),
             up: self.up.saturating_add(more.up),
+        }
+    }
+
+    /// Returns the rates of an interval of this length.
+    pub(super) fn wire_rates(self, length: Duration) -> PerDirection<Rate> {
+        let rates = self.rates(length);
+        PerDirection {
+            down: Rate::from_mbps(rates.down),
+            up: Rate::from_mbps(rates.up),
         }
     }
 

@@ -3,18 +3,18 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use braid_api::config::{
-    Buffers, Config, Control, DeviceAccess, Estimator, Manager, Mesh, NAMESPACES_CC, ProxyAccess,
-    Scheduler, Transfers,
+    Buffers, Config, Control, DeviceAccess, Estimator, Manager, Mesh, NAMESPACES_CC, Policy,
+    ProxyAccess, Scheduler, Transfers,
 };
-use braid_api::{Engine, Expected, Limit, Role, SchedulerChange};
+use braid_api::{Engine, Expected, Limit, Role, SchedulerChange, power_set};
 use indexmap::IndexMap as Map;
 use ipnet::IpNet;
 
 use super::expected;
 use crate::run::journals;
-use crate::scenario::{Action, Case, Event, PathManager, Traffic};
+use crate::scenario::{Action, Case, Event, PathManager, Power, Traffic};
 use braid_netns::{Access, Device, Topology};
 
 /// Configurations of all daemons of a case.
@@ -56,7 +56,7 @@ impl<'a> Configs<'a> {
                 manager: manager(case),
                 scheduler: Some(scheduler(case, own.daemons())),
                 control: control(case, dir, Role::Device),
-                access: accesses_at_device(case, device)?,
+                access: accesses_at_device(case, device, dir)?,
                 ..common(case, topology)
             },
             // Accesses of bystanders need no names there.
@@ -115,8 +115,13 @@ fn cc(case: &Case) -> Option<String> {
 /// `[control]` of the measured device and its proxy.
 fn control(case: &Case, dir: &Path, role: Role) -> Control {
     let journal = case.engine.get().has_journal();
+    // Radios rest at the device, by its decision; the proxy shares among those that carry.
+    let policy = match role {
+        Role::Proxy if case.policy.rests() => Policy::Capacity,
+        _ => case.policy,
+    };
     Control {
-        policy: case.policy,
+        policy,
         journal: journal.then(|| journals::path(dir, role)),
         journal_bytes: journals::LIMIT,
         probe: case
@@ -171,7 +176,11 @@ fn manager(case: &Case) -> Manager {
     }
 }
 
-fn accesses_at_device(case: &Case, device: &Device) -> Result<Map<String, DeviceAccess>> {
+fn accesses_at_device(
+    case: &Case,
+    device: &Device,
+    dir: &Path,
+) -> Result<Map<String, DeviceAccess>> {
     let accesses = device.accesses.iter().map(|a| {
         let setup = case.accesses.iter().find(|s| s.name == a.name);
         // Of one that moves, whatever address it has.
@@ -180,11 +189,23 @@ fn accesses_at_device(case: &Case, device: &Device) -> Result<Map<String, Device
             backup: setup.is_some_and(|s| s.backup),
             estimator: setup.map(|s| s.estimator).unwrap_or_default(),
             expected: expected::at_the_start(case, &a.name),
+            power: match setup.and_then(|s| s.power.as_ref()) {
+                Some(power) if case.policy.rests() => Some(power_file(power, &a.name, dir)?),
+                _ => None,
+            },
             ..at_the_device(a, address)?
         };
         Ok((a.name.clone(), told))
     });
     accesses.collect()
+}
+
+/// Writes the power model of an access for its daemon; returns the name of the file.
+fn power_file(power: &Power, access: &str, dir: &Path) -> Result<String> {
+    let path = dir.join(format!("power-{access}.toml"));
+    std::fs::write(&path, power_set::to_text(&power.set, power.parameters))
+        .with_context(|| format!("write the power model {}", path.display()))?;
+    Ok(path.display().to_string())
 }
 
 fn accesses_at_proxy(case: &Case, device: &Device) -> Map<String, ProxyAccess> {
@@ -240,7 +261,6 @@ fn at_the_device(a: &Access, address: Option<IpAddr>) -> Result<DeviceAccess> {
 
 #[cfg(test)]
 mod tests {
-    use braid_api::config::Policy;
     use braid_core::sched::WrrMode;
 
     use super::*;

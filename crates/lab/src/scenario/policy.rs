@@ -96,6 +96,15 @@ impl Builder<'_> {
             let none = Estimator::default();
             accesses.iter_mut().for_each(|a| a.estimator = none);
         }
+        if policy.rests() && accesses.iter().all(|a| a.power.is_none()) {
+            let m = format!(
+                "policy \"{}\" goes by the power models of radios: give accesses that may rest power = \
+                 \"SET\" (braid trace energy --list)",
+                policy.as_str()
+            );
+            let case = raw.policy.as_ref().map_or(raw.name.span(), Spanned::span);
+            return Err(Problem::at(case, m));
+        }
         for access in accesses.iter().filter(|_| policy.decides()) {
             if access.estimator != Estimator::Expected {
                 continue;

@@ -71,6 +71,7 @@ const SHIPPED: &[Shipped] = embed![
     "four-lte",
     "bufferbloat",
     "energy",
+    "resting",
 ];
 
 const TRACES: &[(&str, &[u8])] = embed_traces!["traces/walk.csv", "traces/drive-5g4g.csv"];

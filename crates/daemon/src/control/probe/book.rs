@@ -10,8 +10,7 @@ use braid_core::{AccessState, Rate, Time};
 
 use super::Plan;
 use super::budget::{Ledger, hour};
-use crate::control::{Control, Inner};
-use crate::engine::ByName;
+use crate::control::{Control, Decided, Inner};
 use crate::state::lock;
 
 /// Probes of all accesses.
@@ -131,33 +130,33 @@ impl Control {
         lock(&self.inner).book.rests = rests;
     }
 
-    /// Takes in states of accesses, and returns weights that follow from them and the probe that
-    /// is due.
+    /// Takes in states of accesses, and returns what follows from them and the probe that is
+    /// due.
     pub(super) fn order(
         &self,
         at: Time,
         states: Vec<(String, Option<AccessState>)>,
-    ) -> (Option<ByName>, Option<ProbeOrder>) {
+    ) -> (Option<Decided>, Option<ProbeOrder>) {
         let mut inner = lock(&self.inner);
         // One that nothing tells of is for the samples to judge.
         let told = states.into_iter().filter(|(_, s)| s.is_some()).collect();
         let what = inner.states(told, false);
         let decided = inner.step(at, what);
-        let weights = inner.weights().filter(|_| decided);
-        (weights, inner.control.next_probe(at))
+        let decided = inner.decided().filter(|_| decided);
+        (decided, inner.control.next_probe(at))
     }
 
-    /// Takes in the result of a probe. Returns weights that follow from it.
+    /// Takes in the result of a probe. Returns what follows from it.
     pub(super) fn probed(
         &self,
         at: Time,
         result: ProbeResult,
         failed: Option<String>,
-    ) -> Option<ByName> {
+    ) -> Option<Decided> {
         let mut inner = lock(&self.inner);
         let anew = inner.rotate(at);
         inner.book.add(&result, failed);
         let decided = inner.step(at, vec![What::ProbeResult(result)]) || anew;
-        inner.weights().filter(|_| decided)
+        inner.decided().filter(|_| decided)
     }
 }

@@ -216,8 +216,8 @@ async fn probe<S: Probed>(state: &S) -> DaemonError {
         let Ok(look) = state.look() else {
             continue;
         };
-        let (weights, order) = control.order(at, look.states);
-        apply(state, weights).await;
+        let (decided, order) = control.order(at, look.states);
+        apply(state, decided).await;
         if let Some(order) = order {
             one(state, &order).await;
             rest.probed(Time::from_nanos(now()));
@@ -241,8 +241,8 @@ async fn one<S: Probed>(state: &S, order: &ProbeOrder) {
         rate: outcome.rate.as_ref().ok().copied(),
     };
     let at = Time::from_nanos(now());
-    let weights = state.control().probed(at, result, outcome.rate.err());
-    apply(state, weights).await;
+    let decided = state.control().probed(at, result, outcome.rate.err());
+    apply(state, decided).await;
 }
 
 /// Proxy of a daemon.

@@ -1,0 +1,145 @@
+//! The policy `energy`: the radio that takes less carries, the other one rests until it is needed.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use braid_api::{AccessState, ControlStatus, Status};
+use braid_netns::world::{SERVICE, World, eventually_within, fetch, service};
+
+use crate::capacity::delivered;
+use crate::support::bulk::{Bulk, Way, limited};
+use crate::support::daemon::Daemon;
+use crate::support::quic::configs;
+use crate::support::traffic::{DEVICE, PROXY};
+
+/// Configuration of a device beside its accesses: a reading every 200 ms, a hold of 1 s.
+const ENERGY: &str = "[power]\ninterval = \"200 ms\"\n[control]\npolicy = \"energy\"\n\
+                      [control.energy]\nhold = \"1 s\"\n";
+
+/// Time for what the policy waits for, and for the host's pauses.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Configuration with power models: Wi-Fi takes a fifth of what 5G takes.
+fn modelled(text: &str) -> String {
+    text.replace("[access.nr]", "[access.nr]\npower = \"nr.toml\"")
+        .replace("[access.wifi]", "[access.wifi]\npower = \"wifi.toml\"")
+        + ENERGY
+}
+
+fn models(folder: &Path) {
+    for (name, base) in [("nr", 1500), ("wifi", 300)] {
+        let text = format!(
+            "name = \"{name}\"\n[affine]\nbase_mw = {base}\ndown_mw_per_mbps = 10\n\
+             up_mw_per_mbps = 10\ntail_ms = 2000\ntail_mw = {base}\n"
+        );
+        std::fs::write(folder.join(format!("{name}.toml")), text).unwrap();
+    }
+}
+
+fn why(device: &Daemon) -> String {
+    let control: ControlStatus = device.get("/v1/control");
+    format!("{:?}", control)
+}
+
+fn rests(device: &Daemon) -> Vec<String> {
+    let control: ControlStatus = device.get("/v1/control");
+    let resting = control.accesses.into_iter().filter(|a| a.rests);
+    resting.map(|a| a.name).collect()
+}
+
+/// Waits until these rest.
+fn until(device: &Daemon, names: &[&str]) {
+    let what = format!("these rest: {names:?}");
+    let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        eventually_within(SOON, &what, || (rests(device) == names).then_some(()))
+    }));
+    assert!(seen.is_ok(), "{}", why(device));
+}
+
+#[test]
+fn a_radio_rests_until_it_is_needed() {
+    let Some(w) = World::new(2) else { return };
+    if !limited(&w, 2, 20) {
+        println!("skipped: there is no tc");
+        return;
+    }
+    let t = tempfile::tempdir().unwrap();
+    models(t.path());
+    let _proxy = Daemon::start(&w.proxy, t.path(), "proxy", PROXY);
+    let device = Daemon::start(&w.device, t.path(), "up", &modelled(DEVICE));
+    device.uses("wifi");
+    // A connection that does little: 5G is a backup, though nobody asked for one.
+    let idle = Bulk::start(&w, service(81), Way::Idle);
+    until(&device, &["nr"]);
+    device.becomes("nr", AccessState::Backup);
+    let status: Status = device.get("/v1/status");
+    let nr = status.accesses.iter().find(|a| a.name == "nr").unwrap();
+    assert!(!nr.backup, "{nr:?}");
+    drop(idle);
+
+    // One that takes all it gets has both, and none of it is undone by a request of a backup.
+    let bulk = Bulk::start(&w, service(82), Way::Down);
+    until(&device, &[]);
+    device.becomes("nr", AccessState::Active);
+    let both = |backup: &str| device.request("PUT", "/v1/accesses/nr", backup).0;
+    assert!(both("{\"backup\": true}").contains("200"));
+    device.becomes("nr", AccessState::Backup);
+    assert!(both("{\"backup\": false}").contains("200"));
+    until(&device, &[]);
+    device.becomes("nr", AccessState::Active);
+    drop(bulk);
+    let idle = Bulk::start(&w, service(83), Way::Idle);
+    until(&device, &["nr"]);
+    device.becomes("nr", AccessState::Backup);
+
+    // Wi-Fi dies: what rests carries at once.
+    w.set_link(2, false);
+    until(&device, &["wifi"]);
+    device.becomes("nr", AccessState::Active);
+    w.set_link(2, true);
+    until(&device, &["nr"]);
+
+    // Another policy lets nobody rest; without models there is none to go by.
+    let plain = modelled(DEVICE).replace("\"energy\"", "\"static\"");
+    assert_eq!(device.reload(&plain), None);
+    until(&device, &[]);
+    device.becomes("nr", AccessState::Active);
+    let error = device
+        .reload(&format!("{DEVICE}{ENERGY}"))
+        .expect("refused");
+    assert!(error.contains("give those that may rest power"), "{error}");
+    drop(idle);
+}
+
+/// Multipath QUIC: what the proxy sends leaves the radio alone as well.
+#[test]
+fn the_proxy_lets_it_rest_too() {
+    let Some(w) = World::new(2) else { return };
+    let t = tempfile::tempdir().unwrap();
+    models(t.path());
+    let (at_device, at_proxy) = configs(t.path(), "");
+    let text = |path| std::fs::read_to_string(path).unwrap();
+    let proxy = Daemon::start(&w.proxy, t.path(), "proxy", &text(at_proxy));
+    let device = Daemon::start(&w.device, t.path(), "up", &modelled(&text(at_device)));
+    let listener = w.proxy.run(|| TcpListener::bind((SERVICE, 5001)).unwrap());
+    let server = w.serve(listener);
+    until(&device, &["nr"]);
+    device.becomes("nr", AccessState::Backup);
+    let mut tcp = w
+        .device
+        .run(|| TcpStream::connect("127.0.0.1:5001").unwrap());
+    let before = delivered(&proxy);
+    // A burst that is over before anybody counts as short.
+    fetch(&mut tcp, 2_000_000);
+    let moved = eventually_within(SOON, "it is acknowledged", || {
+        let after = delivered(&proxy);
+        let moved = [0, 1].map(|i| after[i].saturating_sub(before[i]));
+        (moved[1] >= 2_000_000).then_some(moved)
+    });
+    // Its packet size is probed.
+    assert!(moved[0] < 100_000, "{moved:?}");
+    drop(tcp);
+    server.join().unwrap();
+    drop((proxy, device));
+}
