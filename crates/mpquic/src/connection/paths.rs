@@ -105,8 +105,12 @@ impl Connection {
         if let Some(i) = access {
             self.accesses.opened(i);
         }
-        // The first path of a connection is opened before the peer can be told.
+        // The first path of a connection is opened before the peer can be told, and what the peer
+        // says of another one comes with that.
         self.paths.tell_status(id, &mut self.quic, &self.accesses);
+        if self.quic.remote_path_status(id).is_some() {
+            self.on_remote_status(id, now);
+        }
         self.congestion.lock()[slot].validated(waited);
         self.resume(id, slot, access, now);
         let access = self.accesses.name(access);

@@ -36,10 +36,11 @@ fn a_path_that_is_left_and_taken_back_at_once_is_used() {
 /// A session begins on whatever access comes first, before an end can say anything of it.
 #[test]
 fn an_access_that_is_a_backup_before_the_session_begins_is_left_alone_by_both_ends() {
-    for lane in Lane::ALL {
+    // The first path, and one that is opened later.
+    for (lane, backup) in Lane::ALL.into_iter().flat_map(|l| [(l, 0), (l, 1)]) {
         let options = options(lane, "minrtt", WrrMode::Strict, "cubic");
-        let script = vec![(at(0), 0, What::Backup(true))];
-        let radios = [radio(50.0, 5.0, 30), radio(20.0, 30.0, 100)];
+        let script = vec![(at(0), backup, What::Backup(true))];
+        let radios = [radio(20.0, 5.0, 30), radio(20.0, 30.0, 100)];
         let app = App::new(u64::MAX);
         let mut world = World::new(1, &radios, &options, &[1.0, 1.0], script, app);
         world.run(at(1000));
@@ -47,12 +48,15 @@ fn an_access_that_is_a_backup_before_the_session_begins_is_left_alone_by_both_en
         world.run(at(3000));
         let sent =
             |access: usize| [0, 1].map(|to| world.sent_bytes[access][to] - before[access][to]);
-        let [backup, other] = [0, 1].map(sent);
+        let [backup, other] = [backup, 1 - backup].map(sent);
         // Probes at rest, and 2 s of 20 Mbit/s.
         assert!(
             backup.iter().all(|b| *b < 10_000),
             "{lane:?} {backup:?} {other:?}"
         );
-        assert!(other.iter().sum::<u64>() > 4_000_000, "{lane:?} {other:?}");
+        assert!(
+            other.iter().sum::<u64>() > 4_000_000,
+            "{lane:?} {backup:?} {other:?}"
+        );
     }
 }
