@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::cost::Cost;
 use super::load::{FLOOR, carried, newest};
 use super::selection::may_rest;
 use crate::control::{Direction, PerDirection, SelectionSettings, Snapshot};
@@ -77,9 +78,9 @@ impl Measured {
             *self = Self::new(now);
             return None;
         }
-        for (name, cost) in may_rest(snapshot) {
+        for (name, power) in may_rest(snapshot) {
             let own = snapshot.accesses[name].carried.map(|c| c.rate);
-            self.mj += cost.steady_mw(own.unwrap_or_default()) * seconds;
+            self.mj += Cost::of(power).steady_mw(own.unwrap_or_default()) * seconds;
         }
         self.mbit += (demand.down.as_mbps() + demand.up.as_mbps()) * seconds;
         (passed >= SETTLED + MEASURED).then(|| self.mj / self.mbit)
@@ -97,9 +98,9 @@ impl PaperSelection {
         }
     }
 
-    /// Whether an access carries, of those that may rest.
+    /// Whether an access carries, of those that may rest. Before a selection, all do.
     pub(super) fn carries(&self, access: &str) -> bool {
-        self.carries.contains(access)
+        self.carries.is_empty() || self.carries.contains(access)
     }
 
     /// Takes in what was observed; returns the reason where the set is another one now.

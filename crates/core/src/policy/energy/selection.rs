@@ -13,6 +13,7 @@ use super::choice::{Candidate, Need, cheapest, price_of};
 use super::cost::Cost;
 use super::load::{FLOOR, Known, Load, carried, newest};
 use crate::control::{Direction, EnergySettings, LimitedBy, PerDirection, Snapshot};
+use crate::energy::Parameters;
 use crate::{Rate, Time};
 
 /// Part of a capacity from which on it counts as full.
@@ -97,9 +98,9 @@ impl Selection {
         }
     }
 
-    /// Whether an access carries, of those that may rest.
+    /// Whether an access carries, of those that may rest. Before a choice, all do.
     pub(super) fn carries(&self, access: &str) -> bool {
-        self.chosen.contains(access)
+        self.chosen.is_empty() || self.chosen.contains(access)
     }
 
     /// Takes in what was observed; returns the reason where the set is another one now.
@@ -112,7 +113,7 @@ impl Selection {
         if self.chosen.is_empty() || lost.is_some() {
             let why = match lost {
                 None => "fewest radios at first".to_owned(),
-                Some(lost) => format!("{lost} is lost"),
+                Some(lost) => format!("without {lost}"),
             };
             return self.begin(now, snapshot, &why);
         }
@@ -343,22 +344,22 @@ impl Selection {
                 None => *hoped.get(d),
             }
         };
-        let all = may_rest(snapshot).map(|(name, cost)| Candidate {
+        let all = may_rest(snapshot).map(|(name, power)| Candidate {
             name,
             capacity: PerDirection::from_fn(|d| capacity(name, d).max(FLOOR)),
-            cost,
+            cost: Cost::of(power),
         });
         all.collect()
     }
 }
 
 /// Returns the accesses that may rest: usable, no backups by wish, with a power model.
-pub(super) fn may_rest(snapshot: &Snapshot) -> impl Iterator<Item = (&str, Cost)> {
+pub(super) fn may_rest(snapshot: &Snapshot) -> impl Iterator<Item = (&str, Parameters)> {
     let usable = snapshot
         .accesses
         .iter()
         .filter(|(_, a)| a.is_usable() && !a.backup);
-    usable.filter_map(|(name, a)| Some((name.as_str(), Cost::of(a.power?))))
+    usable.filter_map(|(name, a)| Some((name.as_str(), a.power?)))
 }
 
 fn rates(demand: PerDirection<Rate>) -> Need {

@@ -287,13 +287,20 @@ fn an_access_that_is_lost_is_replaced_at_once_and_wishes_stay() {
     let mut all = Loop::new(&[WIFI, LTE], energy(90), Estimates::All).snapshot;
     let roles = |s: Steering| [s.accesses["lte"].role, s.accesses["wifi"].role];
     use AccessRole::{Active, Backup, Off};
+    // Before anything is known to be there, nobody rests.
+    let mut nothing = all.clone();
+    for access in nothing.accesses.values_mut() {
+        access.state = AccessState::Down;
+    }
+    let first = policy.decide(at(0.0), &nothing).unwrap();
+    assert_eq!(roles(first), [Active, Active]);
     assert_eq!(
         roles(policy.decide(at(0.0), &all).unwrap()),
         [Backup, Active]
     );
     all.accesses.get_mut("wifi").unwrap().state = AccessState::Silent;
     let lost = policy.decide(at(1.0), &all).unwrap();
-    assert_eq!(lost.why, "wifi is lost: lte by energy");
+    assert_eq!(lost.why, "without wifi: lte by energy");
     assert_eq!(roles(lost), [Active, Backup]);
     all.accesses.get_mut("wifi").unwrap().state = AccessState::Active;
     all.accesses.get_mut("lte").unwrap().enabled = false;
