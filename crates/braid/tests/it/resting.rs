@@ -1,16 +1,13 @@
 //! The policy `energy`: the radio that takes less carries, the other one rests until it is needed.
 
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
 use braid_api::{AccessState, ControlStatus, Status};
-use braid_netns::world::{SERVICE, World, eventually_within, fetch, service};
+use braid_netns::world::{World, eventually_within, service};
 
-use crate::capacity::delivered;
 use crate::support::bulk::{Bulk, Way, limited};
 use crate::support::daemon::Daemon;
-use crate::support::quic::configs;
 use crate::support::traffic::{DEVICE, PROXY};
 
 /// Configuration of a device beside its accesses: a reading every 200 ms, a hold of 1 s.
@@ -110,36 +107,4 @@ fn a_radio_rests_until_it_is_needed() {
         .expect("refused");
     assert!(error.contains("give those that may rest power"), "{error}");
     drop(idle);
-}
-
-/// Multipath QUIC: what the proxy sends leaves the radio alone as well.
-#[test]
-fn the_proxy_lets_it_rest_too() {
-    let Some(w) = World::new(2) else { return };
-    let t = tempfile::tempdir().unwrap();
-    models(t.path());
-    let (at_device, at_proxy) = configs(t.path(), "");
-    let text = |path| std::fs::read_to_string(path).unwrap();
-    let proxy = Daemon::start(&w.proxy, t.path(), "proxy", &text(at_proxy));
-    let device = Daemon::start(&w.device, t.path(), "up", &modelled(&text(at_device)));
-    let listener = w.proxy.run(|| TcpListener::bind((SERVICE, 5001)).unwrap());
-    let server = w.serve(listener);
-    until(&device, &["nr"]);
-    device.becomes("nr", AccessState::Backup);
-    let mut tcp = w
-        .device
-        .run(|| TcpStream::connect("127.0.0.1:5001").unwrap());
-    let before = delivered(&proxy);
-    // A burst that is over before anybody counts as short.
-    fetch(&mut tcp, 2_000_000);
-    let moved = eventually_within(SOON, "it is acknowledged", || {
-        let after = delivered(&proxy);
-        let moved = [0, 1].map(|i| after[i].saturating_sub(before[i]));
-        (moved[1] >= 2_000_000).then_some(moved)
-    });
-    // Its packet size is probed.
-    assert!(moved[0] < 100_000, "{moved:?}");
-    drop(tcp);
-    server.join().unwrap();
-    drop((proxy, device));
 }
