@@ -69,9 +69,11 @@ fn a_limited_access_carries_its_limit_and_the_other_all_that_it_can() {
 fn an_access_carries_all_again_when_its_limit_is_lifted() {
     for cc in ["swing", "cubic", "bbr"] {
         let both = carried(Lane::Datagram, cc, 1.0, (6, 8));
-        // BBR probes at times that the library draws without a seed: 16.3 to 19.4 in 20 runs.
+        // BBR probes at times that the library draws without a seed: 16.3 was the least in 18 runs,
+        // and in half of them one access had less than 17.
+        let least = if cc == "bbr" { 15.0 } else { 17.0 };
         assert!(
-            both.iter().all(|mbps| *mbps > 15.0),
+            both.iter().all(|mbps| *mbps > least),
             "{cc}: {both:?} Mbit/s"
         );
     }
