@@ -98,6 +98,14 @@ impl PaperSelection {
         }
     }
 
+    /// Returns the name of the policy that it is.
+    pub(super) fn name(&self) -> &'static str {
+        match self.tunes {
+            true => "tuning",
+            false => "interface-selection",
+        }
+    }
+
     /// Whether an access carries, of those that may rest. Before a selection, all do.
     pub(super) fn carries(&self, access: &str) -> bool {
         self.carries.is_empty() || self.carries.contains(access)

@@ -104,16 +104,17 @@ impl Load {
     }
 }
 
+/// Returns the sum of two rates, at most the greatest there is.
+pub(super) fn plus(a: Rate, b: Rate) -> Rate {
+    Rate::from_bps(a.as_bps().saturating_add(b.as_bps()))
+}
+
 /// Returns what all accesses carry together.
 pub(super) fn carried(snapshot: &Snapshot) -> PerDirection<Rate> {
-    let all = snapshot
-        .accesses
-        .values()
-        .filter_map(|a| a.carried.as_ref());
+    let all = snapshot.accesses.values();
+    let all = all.filter_map(|a| a.carried.as_ref());
     all.fold(PerDirection::default(), |sum, c| {
-        PerDirection::from_fn(|d| {
-            Rate::from_bps(sum.get(d).as_bps().saturating_add(c.rate.get(d).as_bps()))
-        })
+        PerDirection::from_fn(|d| plus(*sum.get(d), *c.rate.get(d)))
     })
 }
 

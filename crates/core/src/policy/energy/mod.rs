@@ -27,10 +27,8 @@ use crate::control::{AccessRole, PolicySettings, Snapshot, Steering};
 enum Chooser {
     /// `energy`: the cheapest that carry what is wanted, while it comes and goes.
     Demand(Selection),
-    /// `interface-selection`.
+    /// `interface-selection`, and `tuning` after it.
     Throughput(PaperSelection),
-    /// `tuning`.
-    Tuned(PaperSelection),
 }
 
 /// Policy that lets radios rest.
@@ -57,7 +55,7 @@ impl Energy {
     /// Makes the policy `tuning` (paper 002, section 6.2).
     pub fn tuned(settings: &PolicySettings) -> Self {
         let paper = PaperSelection::new(settings.selection, true);
-        Self::with(Chooser::Tuned(paper), settings)
+        Self::with(Chooser::Throughput(paper), settings)
     }
 
     fn with(chooser: Chooser, settings: &PolicySettings) -> Self {
@@ -71,24 +69,23 @@ impl Energy {
     fn carries(&self, access: &str) -> bool {
         match &self.chooser {
             Chooser::Demand(c) => c.carries(access),
-            Chooser::Throughput(c) | Chooser::Tuned(c) => c.carries(access),
+            Chooser::Throughput(c) => c.carries(access),
         }
     }
 }
 
 impl Policy for Energy {
     fn name(&self) -> &'static str {
-        match self.chooser {
+        match &self.chooser {
             Chooser::Demand(_) => "energy",
-            Chooser::Throughput(_) => "interface-selection",
-            Chooser::Tuned(_) => "tuning",
+            Chooser::Throughput(c) => c.name(),
         }
     }
 
     fn decide(&mut self, now: Time, snapshot: &Snapshot) -> Option<Steering> {
         let chosen = match &mut self.chooser {
             Chooser::Demand(c) => c.update(now, snapshot),
-            Chooser::Throughput(c) | Chooser::Tuned(c) => c.update(now, snapshot),
+            Chooser::Throughput(c) => c.update(now, snapshot),
         };
         let shares = self.shares.decide(now, snapshot);
         let changed = shares.is_some() || chosen.is_some();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::choice::{Candidate, Need, cheapest, price_of};
 use super::cost::Cost;
-use super::load::{FLOOR, Known, Load, carried, newest};
+use super::load::{FLOOR, Known, Load, carried, newest, plus};
 use crate::control::{Direction, EnergySettings, LimitedBy, PerDirection, Snapshot};
 use crate::energy::Parameters;
 use crate::{Rate, Time};
@@ -151,7 +151,8 @@ impl Selection {
         if now.since(since) < PATIENCE {
             return None;
         }
-        self.widen(now, snapshot, demand, short)
+        let best = cheapest(&candidates, self.need)?;
+        self.widen(now, snapshot, best.set, (demand, short))
     }
 
     /// Chooses without regard to what was chosen.
@@ -171,16 +172,14 @@ impl Selection {
         })
     }
 
-    /// Uses more accesses: for good where it is known what those in use carry, else as a trial.
+    /// Uses these accesses: for good where it is known what those in use carry, else as a trial.
     fn widen(
         &mut self,
         now: Time,
         snapshot: &Snapshot,
-        demand: PerDirection<Rate>,
-        short: PerDirection<bool>,
+        set: BTreeSet<String>,
+        (demand, short): (PerDirection<Rate>, PerDirection<bool>),
     ) -> Option<String> {
-        let candidates = self.candidates(now, snapshot, true);
-        let set = cheapest(&candidates, self.need)?.set;
         if set == self.chosen {
             return None;
         }
@@ -367,10 +366,6 @@ fn rates(demand: PerDirection<Rate>) -> Need {
         rates: PerDirection::from_fn(|d| (*demand.get(d)).max(LEAST)),
         fill: FILL,
     }
-}
-
-fn plus(a: Rate, b: Rate) -> Rate {
-    Rate::from_bps(a.as_bps().saturating_add(b.as_bps()))
 }
 
 fn higher(a: PerDirection<Rate>, b: PerDirection<Rate>) -> PerDirection<Rate> {
