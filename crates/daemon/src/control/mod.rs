@@ -276,7 +276,7 @@ impl Control {
         let mut inner = lock(&self.inner);
         let anew = inner.rotate(at);
         let any = !look.paths.is_empty();
-        let mut what = inner.states(look.states, any);
+        let mut what = inner.states(look.states);
         let (samples, bytes) = inner.paths.sample(at, look.paths);
         what.extend(samples);
         what.extend(
@@ -432,8 +432,11 @@ impl Inner {
     }
 
     /// Returns the changes of states. Where nothing tells the state of an access, it is active
-    /// until others have had paths for a while and it had none.
-    fn states(&mut self, states: Vec<(String, Option<AccessState>)>, any: bool) -> Vec<What> {
+    /// until others have had paths for a while and it had none. A backup, which is not sampled, has
+    /// paths, too.
+    fn states(&mut self, states: Vec<(String, Option<AccessState>)>) -> Vec<What> {
+        let works = |s: &AccessState| matches!(s, AccessState::Active | AccessState::Backup);
+        let any = states.iter().any(|(_, s)| s.as_ref().is_some_and(works));
         let mut changes = Vec::new();
         for (access, told) in states {
             let before = self.states.get(&access).copied();

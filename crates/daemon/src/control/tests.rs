@@ -135,20 +135,25 @@ fn samples_follow_the_traffic() {
 
 #[test]
 fn an_access_without_paths_is_lost_after_a_while() {
-    let folder = tempfile::tempdir().unwrap();
-    let control = control(&config("capacity", "", folder.path()));
-    run(&control, 1..12);
-    let without = |n| {
-        let mut look = look(n, CAPACITIES);
-        look.paths.truncate(1);
-        look.states[1].1 = None;
-        control.sample(at(n), look)
-    };
-    let known = || control.report(at(40)).accesses[1].capacity_mbps.is_some();
-    (12..21).for_each(|n| drop(without(n)));
-    assert!(known());
-    without(21);
-    assert!(!known(), "it may return as another");
+    // Beside one that carries, and beside a backup, of which nothing is sampled.
+    for beside in [AccessState::Active, AccessState::Backup] {
+        let folder = tempfile::tempdir().unwrap();
+        let control = control(&config("capacity", "", folder.path()));
+        run(&control, 1..12);
+        let without = |n| {
+            let mut look = look(n, CAPACITIES);
+            look.paths
+                .truncate(usize::from(beside == AccessState::Active));
+            look.states[0].1 = Some(beside);
+            look.states[1].1 = None;
+            control.sample(at(n), look)
+        };
+        let known = || control.report(at(40)).accesses[1].capacity_mbps.is_some();
+        (12..21).for_each(|n| drop(without(n)));
+        assert!(known());
+        without(21);
+        assert!(!known(), "it may return as another");
+    }
 }
 
 fn entries(path: &Path) -> (Header, Vec<Entry>) {

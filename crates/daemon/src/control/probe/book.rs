@@ -140,7 +140,7 @@ impl Control {
         let mut inner = lock(&self.inner);
         // One that nothing tells of is for the samples to judge.
         let told = states.into_iter().filter(|(_, s)| s.is_some()).collect();
-        let what = inner.states(told, false);
+        let what = inner.states(told);
         let decided = inner.step(at, what);
         let decided = inner.decided().filter(|_| decided);
         (decided, inner.control.next_probe(at))

@@ -50,11 +50,17 @@ fn state_of<'a>(paths: impl Iterator<Item = &'a PathInfo>) -> Option<AccessState
 pub(super) fn look(engine: &Mpquic) -> Look {
     let sessions = engine.paths();
     let steered = lock(&engine.steered).clone();
+    let device = lock(&engine.device).clone();
+    let is_down = |name: &str| {
+        let link = device.as_ref().and_then(|d| d.link_of(name).ok());
+        link.is_some_and(|l| !l.up)
+    };
     let all = || sessions.iter().flat_map(|(_, paths)| paths);
     let state = |name: String| {
         let mine = all().filter(|p| p.access.as_ref() == Some(&name));
         let state = match steered.disabled.contains(&name) {
             true => Some(AccessState::Ignored),
+            false if is_down(&name) => Some(AccessState::Down),
             false => state_of(mine),
         };
         (name, state)
