@@ -1,13 +1,11 @@
 //! Two interfaces of the device in one LAN, as Wi-Fi and Ethernet of one router: each carries
 //! what is sent to its own addresses.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::support::bulk::{Bulk, Way, command, limited, of_both_families, output};
 use crate::support::daemon::Daemon;
-use crate::support::traffic::{DEVICE, PROXY, runs_on};
-use braid_access::arrivals::counters;
+use crate::support::traffic::{DEVICE, PROXY, interface_bytes, runs_on};
 use braid_api::Status;
 use braid_netns::world::{Ns, SERVICE6, World, eventually, service};
 use nix::sys::signal::Signal;
@@ -70,11 +68,6 @@ fn lan() -> Option<World> {
     Some(w)
 }
 
-fn received(w: &World) -> BTreeMap<String, u64> {
-    let read = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
-    counters(&w.device.run(read))
-}
-
 fn conf(w: &World, k: u8) -> [String; 2] {
     ["arp_ignore", "arp_announce"].map(|s| {
         let path = format!("/proc/sys/net/ipv4/conf/d{k}/{s}");
@@ -99,9 +92,9 @@ fn each_interface_receives_what_is_sent_to_its_addresses() {
         runs_on(&device, &in_lan(v4));
         bulk.moves(&device, &["nr", "wifi"]);
         eventually("both interfaces receive", || {
-            let before = received(&w);
+            let before = interface_bytes(&w);
             std::thread::sleep(std::time::Duration::from_millis(500));
-            let after = received(&w);
+            let after = interface_bytes(&w);
             let grew = |n: &str| after[n] - before[n];
             let (one, two) = (grew("d1"), grew("d2"));
             (one > 250_000 && two > 250_000).then_some(())

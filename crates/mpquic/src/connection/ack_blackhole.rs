@@ -101,7 +101,9 @@ impl AckBlackhole {
         (self.since, self.due) = (Some(now), Some(now + patience));
         let candidates = || usable().filter(|p| available(p));
         let first = candidates().min_by_key(|p| p.id);
-        let first = first.filter(|_| candidates().count() > 1)?;
+        // What a backup was asked waits, too, where the peer acknowledges on the one that is not a backup.
+        let another = candidates().count() > 1 || self.busy.len() > 1;
+        let first = first.filter(|_| another)?;
         let all_wait = self.waiting.len() > 1 && self.waiting.contains(&first.number);
         if all_wait || self.pinged.is_some_and(|(_, n)| n == first.number) {
             self.pinged = None;

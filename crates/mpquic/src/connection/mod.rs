@@ -27,6 +27,7 @@ mod path_watch;
 mod paths;
 mod quic_control;
 mod rate_limit;
+mod rest;
 mod stream_losses;
 mod transmit;
 
@@ -530,7 +531,10 @@ impl Connection {
         }
         self.issue_identifiers(now);
         self.ping_paths(now);
-        self.answers_due = self.answers_due.filter(|t| *t > now);
+        if self.answers_due.is_some_and(|t| t <= now) {
+            self.answers_due = None;
+            self.wake_backups(now);
+        }
         self.open_paths(now);
         if self.liveness_due().is_some_and(|t| t <= now) {
             self.check_liveness(now);

@@ -55,6 +55,8 @@ pub(super) struct Path {
     pub(super) ping: PathPing,
     /// When it was pinged as all paths are, until an acknowledgement tells of that or later.
     pub(super) pinged_at: Option<Instant>,
+    /// When it was a backup at rest last, and owed no answer to a ping.
+    pub(super) rested_at: Option<Instant>,
     pub(super) status: PathStatusState,
     /// Send time of the newest packet that QUIC had acknowledged at the last inspection.
     pub(super) quic_acked_sent_at: Option<Instant>,
@@ -91,6 +93,7 @@ impl Path {
             heard: PathHeard::new(now),
             ping: PathPing::default(),
             pinged_at: None,
+            rested_at: None,
             status: PathStatusState::default(),
             quic_acked_sent_at: None,
             load: Load::default(),

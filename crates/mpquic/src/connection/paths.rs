@@ -163,11 +163,7 @@ impl Connection {
         self.follow_peer_statuses(now);
         self.close_silent(now);
         self.look_for_dead(now);
-        let established = self.paths.iter_mut().filter(|p| p.established);
-        for path in established {
-            path.pinged_at.get_or_insert(now);
-            let _ = self.quic.ping_path(path.id);
-        }
+        self.ping_established(now);
         // Later than what is judged, and not for ever.
         self.answers_due = Some(
             now + answer_wait(self.paths.max_rtt(&self.congestion)) + Duration::from_millis(1),
@@ -352,11 +348,7 @@ impl Connection {
         }
         let since: Vec<Duration> = {
             let slots = self.congestion.lock();
-            let last = |p: &Path| {
-                let acked = slots[p.slot].newest_acked_at;
-                acked.map_or(p.began, |at| at.max(p.began))
-            };
-            let since = |p: &Path| now.saturating_duration_since(last(p));
+            let since = |p: &Path| now.saturating_duration_since(p.proved_at(&slots[p.slot]));
             self.paths.iter().map(since).collect()
         };
         let accesses = &self.accesses;

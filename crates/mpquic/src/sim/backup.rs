@@ -1,5 +1,6 @@
 //! Paths that an end asks the other to leave.
 
+use braid_core::Time;
 use braid_core::sched::WrrMode;
 
 use super::app::App;
@@ -59,4 +60,92 @@ fn an_access_that_is_a_backup_before_the_session_begins_is_left_alone_by_both_en
             "{lane:?} {backup:?} {other:?}"
         );
     }
+}
+
+/// An idle session of the datagram lane over a backup and another access, with what happens to them.
+fn at_rest(script: Vec<(Time, usize, What)>) -> World {
+    let options = options(Lane::Datagram, "minrtt", WrrMode::Strict, "cubic");
+    let mut all = vec![(at(0), 0, What::Backup(true))];
+    all.extend(script);
+    let radios = [radio(50.0, 5.0, 30), radio(20.0, 30.0, 100)];
+    let app = App::new(200_000);
+    let mut world = World::new(1, &radios, &options, &[1.0, 1.0], all, app);
+    world.rest(at(10_000));
+    assert!(world.app.done());
+    world
+}
+
+/// Returns the bytes that an access carries both ways until `end`.
+fn sent_until(world: &mut World, access: usize, end: Time) -> u64 {
+    let before: u64 = world.sent_bytes[access].iter().sum();
+    world.rest(end);
+    world.sent_bytes[access].iter().sum::<u64>() - before
+}
+
+/// Accesses of the device's paths that carry.
+fn usable(world: &mut World) -> Vec<String> {
+    let [device, _] = world.paths();
+    let mut usable: Vec<String> = device
+        .into_iter()
+        .filter(|p| p.usable)
+        .filter_map(|p| p.access)
+        .collect();
+    usable.sort();
+    usable
+}
+
+/// A ping connects a cellular radio for ten seconds and more.
+#[test]
+fn a_backup_at_rest_is_asked_once_a_minute() {
+    let mut world = at_rest(vec![]);
+    let before: u64 = world.sent_bytes[1].iter().sum();
+    // Three pings with their answers; the other access has one every two seconds, from either end.
+    let rested = sent_until(&mut world, 0, at(200_000));
+    assert!((1..1000).contains(&rested), "{rested}");
+    let other = world.sent_bytes[1].iter().sum::<u64>() - before;
+    assert!(other > 5000, "{other}");
+    assert_eq!(usable(&mut world), ["a0", "a1"]);
+}
+
+#[test]
+fn a_session_goes_on_over_a_backup_at_rest_when_the_other_access_falls_silent() {
+    let mut world = at_rest(vec![(at(200_000), 1, What::Silent(false))]);
+    world.rest(at(203_500));
+    assert_eq!(usable(&mut world), ["a0"]);
+    world.rest(at(300_000));
+    assert_eq!(usable(&mut world), ["a0"]);
+    assert_eq!((world.app.sessions, &world.app.wrong), (1, &None));
+}
+
+#[test]
+fn a_backup_that_rested_is_used_as_it_is_and_one_that_died_meanwhile_is_noticed() {
+    let mut world = at_rest(vec![(at(150_000), 0, What::Backup(false))]);
+    world.rest(at(170_000));
+    let down = |world: &World| world.app.log.iter().any(|l| l.contains("PathDown"));
+    assert!(!down(&world), "{:?}", world.app.log);
+    assert_eq!(usable(&mut world), ["a0", "a1"]);
+
+    let mut world = at_rest(vec![(at(100_000), 0, What::Silent(false))]);
+    world.rest(at(170_000));
+    assert_eq!(usable(&mut world), ["a1"]);
+    assert_eq!((world.app.sessions, &world.app.wrong), (1, &None));
+}
+
+#[test]
+fn data_goes_on_over_a_backup_at_rest_within_moments() {
+    let options = options(Lane::Datagram, "minrtt", WrrMode::Strict, "cubic");
+    let script = vec![
+        (at(0), 0, What::Backup(true)),
+        (at(30_000), 1, What::Silent(false)),
+    ];
+    let radios = [radio(50.0, 5.0, 30), radio(20.0, 30.0, 100)];
+    let app = App::new(u64::MAX);
+    let mut world = World::new(1, &radios, &options, &[1.0, 1.0], script, app);
+    world.run(at(20_000));
+    let rested = sent_until(&mut world, 0, at(30_000));
+    assert!(rested < 1000, "{rested}");
+    world.run(at(30_500));
+    let goodput = world.goodput(at(32_500));
+    assert!(goodput > 40.0, "{goodput:.1} Mbit/s of 50");
+    assert_eq!(world.app.sessions, 1);
 }

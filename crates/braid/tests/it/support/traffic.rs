@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use braid_access::arrivals::counters;
 use braid_api::{Connections, Subflow};
 use braid_mptcp::diag::Diag;
 use braid_mptcp::pm::{Endpoint, PathManager};
@@ -44,6 +45,12 @@ pub(crate) fn endpoints(w: &World) -> Vec<Endpoint> {
 
 pub(crate) fn addresses(w: &World) -> BTreeSet<IpAddr> {
     endpoints(w).iter().map(|e| e.address).collect()
+}
+
+/// Bytes that the device has received, by interface.
+pub(crate) fn interface_bytes(w: &World) -> BTreeMap<String, u64> {
+    let read = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    counters(&w.device.run(read))
 }
 
 /// A connection that fetches all the time and verifies every byte.
