@@ -3,7 +3,6 @@
 //! other ([`braid_netns::world::Turn`]).
 
 mod announce;
-mod appearing;
 mod campaign;
 mod capacity;
 mod caps;
@@ -20,7 +19,6 @@ mod domains;
 mod energy;
 mod events;
 mod exchange;
-mod fairness;
 mod fallback;
 mod hosts;
 mod interruption;
@@ -32,7 +30,6 @@ mod neighbours;
 mod one_lan;
 #[cfg(feature = "bpf")]
 mod orphans;
-mod overrun;
 mod own;
 #[cfg(feature = "bpf")]
 mod pin;
@@ -59,7 +56,6 @@ mod standby;
 mod status;
 mod stripping;
 mod support;
-mod swing;
 mod takeover;
 mod two_engines;
 mod unheard;

@@ -1,5 +1,13 @@
 //! Runs on the virtual clock: the same to the byte whatever the host does, and
 //! nothing left behind however they end.
+//!
+//! What is judged by such runs is in the files of the folder: their tests run beside each other, as
+//! each guest has one core and a time of its own.
+
+mod appearing;
+mod fairness;
+mod overrun;
+mod swing;
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;

@@ -24,7 +24,7 @@ const WAITING: f64 = 0.1;
 
 /// The shipped scenario, whose first case ends after each change in turn.
 fn scenario() -> String {
-    let shipped = include_str!("../../../../scenarios/appearing.toml");
+    let shipped = include_str!("../../../../../scenarios/appearing.toml");
     let mut parts = shipped.split("[[case]]");
     let (links, case) = (parts.next().unwrap(), parts.next().unwrap());
     assert!(case.contains("name = \"MP-QUIC cubic\""), "{case}");
