@@ -266,10 +266,12 @@ impl Connection {
     ) -> Result<(), Error> {
         let i = access::find(&self.accesses, name)?;
         let access = &mut self.accesses[i];
+        let was_backup = access.backup;
         access.priority = change.priority.unwrap_or(access.priority);
         access.backup = change.backup.unwrap_or(access.backup);
         access.limit = change.limit.unwrap_or(access.limit);
-        if change.priority.is_some() || change.backup.is_some() {
+        // A policy applies all of it with every change of a weight, which says nothing anew of a backup.
+        if access.backup != was_backup {
             let (quic, accesses) = (&mut self.quic, &self.accesses);
             if self.paths.change_access_status(i, quic, accesses, now) {
                 self.control.mark_pending();

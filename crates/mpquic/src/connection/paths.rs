@@ -11,7 +11,6 @@ use noq_proto::{FourTuple, PathAbandonReason, PathError, PathId, PathStatus, Var
 
 use super::dead_paths::{Evidence, dead};
 use super::path_set::{Path, PathSet};
-use super::path_status::status;
 use super::{Connection, Event, expectations};
 use crate::access::label;
 use crate::congestion::{CongestionSet, Gate};
@@ -269,9 +268,10 @@ impl Connection {
         let Some(remote) = self.remote() else {
             return;
         };
-        let status = status(self.accesses[i].backup);
         let network = FourTuple::new(remote, Some(label(i)));
-        match self.quic.open_path(network, status, now) {
+        // As a backup only once it is established: the library tells the peer of changes alone (noq-proto
+        // 1.4, poll_transmit: of an initial status it means to, but has taken back the condition before).
+        match self.quic.open_path(network, PathStatus::Available, now) {
             // It is tried until it answers, or its address changes: the peer does not hear of
             // one that has ended before, and its identifier is used up for good.
             Ok(id) => self.track(id, Some(i), now),

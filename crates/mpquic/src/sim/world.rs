@@ -171,10 +171,15 @@ impl World {
         };
         let accesses: Vec<_> = addresses.iter().enumerate().map(access).collect();
         let epoch = Instant::now();
+        // What the device wants, the proxy is told by it alone.
+        let of_proxy = accesses
+            .iter()
+            .cloned()
+            .map(|a| Access { backup: false, ..a });
         let start = Start {
             seed: seed ^ 1,
             options: options.clone(),
-            accesses: accesses.clone(),
+            accesses: of_proxy.collect(),
         };
         let mut device = Host::new(endpoint(seed ^ 2, 0));
         let mut client = ClientConfig::new(Arc::new(Null::default()));
