@@ -2,7 +2,8 @@
 //! answers, the device pings one that both ends leave alone once a minute, and the proxy never does.
 //! When the others answer no more, backups are asked at once.
 //!
-//! Of the datagram lane: on the stream lane the library itself ends paths that are silent.
+//! Of the datagram lane: paths of the stream lane are dead after two seconds of silence
+//! ([`super::dead_paths`]).
 
 use std::time::{Duration, Instant};
 
@@ -22,11 +23,17 @@ impl Path {
         !self.held && quic.path_status(self.id) == Ok(PathStatus::Backup)
     }
 
+    /// Returns when something came back on it last, or it began.
+    fn heard_at(&self, slot: &Slot) -> Instant {
+        let acked = slot.newest_acked_at;
+        acked.map_or(self.began, |at| at.max(self.began))
+    }
+
     /// Returns when something came back on it last, or it began, or was left alone last without
     /// owing an answer.
     pub(super) fn proved_at(&self, slot: &Slot) -> Instant {
-        let rested = self.rested_at.map_or(self.began, |at| at.max(self.began));
-        slot.newest_acked_at.map_or(rested, |at| at.max(rested))
+        let heard = self.heard_at(slot);
+        self.rested_at.map_or(heard, |at| at.max(heard))
     }
 }
 
@@ -43,8 +50,7 @@ impl Connection {
         let (rest, device) = (self.backups_rest(), self.is_client());
         for path in self.paths.iter_mut().filter(|p| p.established) {
             if rest && path.pinged_at.is_none() && path.rests(&self.quic) {
-                let acked = self.congestion.lock()[path.slot].newest_acked_at;
-                let heard = acked.map_or(path.began, |at| at.max(path.began));
+                let heard = path.heard_at(&self.congestion.lock()[path.slot]);
                 if !device || now < heard + PING_AT_REST {
                     path.rested_at = Some(now);
                     continue;
