@@ -57,7 +57,11 @@ impl Connection {
                 }
             }
             path.pinged_at.get_or_insert(now);
-            let _ = self.quic.ping_path(path.id);
+            // While data flows on the stream lane, no other path but that of the data has a window.
+            match self.lane.is_none() && path.rests(&self.quic) {
+                true => path.ping.ping_now(now),
+                false => drop(self.quic.ping_path(path.id)),
+            }
         }
     }
 
