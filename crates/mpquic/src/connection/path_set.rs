@@ -325,6 +325,10 @@ impl PathSet {
 
     fn send_status(&self, i: usize, quic: &mut Quic, accesses: &AccessSet) {
         let p = &self.paths[i];
+        // The peer takes no notice of the status of a path that it does not know yet.
+        if !p.established {
+            return;
+        }
         let backup = p.access.is_some_and(|a| accesses[a].backup);
         let now = status(p.held || backup || p.status.is_following_peer());
         if quic.path_status(p.id).is_ok_and(|s| s != now) {

@@ -53,13 +53,15 @@ fn steer_proxy(world: &mut World) {
     }
 }
 
-/// A session begins on whatever access comes first, before an end can say anything of it.
+/// A session begins on whatever access comes first, before an end can say anything of it, and a path
+/// takes a moment to be known to both.
 #[test]
 fn an_access_that_is_a_backup_before_the_session_begins_is_left_alone_by_both_ends() {
-    // The first path, and one that is opened later.
-    for (lane, backup) in Lane::ALL.into_iter().flat_map(|l| [(l, 0), (l, 1)]) {
+    // The first path, one that is opened later, and that while it is.
+    let cases = [(0, 0), (1, 0), (1, 30), (1, 50), (1, 70), (1, 90)];
+    for (lane, (backup, ms)) in Lane::ALL.into_iter().flat_map(|l| cases.map(|c| (l, c))) {
         let options = options(lane, "minrtt", WrrMode::Strict, "cubic");
-        let script = vec![(at(0), backup, What::Backup(true))];
+        let script = vec![(at(ms), backup, What::Backup(true))];
         let radios = [radio(20.0, 5.0, 30), radio(20.0, 30.0, 100)];
         let app = App::new(u64::MAX);
         let mut world = World::new(1, &radios, &options, &[1.0, 1.0], script, app);
@@ -80,11 +82,11 @@ fn an_access_that_is_a_backup_before_the_session_begins_is_left_alone_by_both_en
         // Probes at rest, and 2 s of 20 Mbit/s.
         assert!(
             backup.iter().all(|b| *b < 1000),
-            "{lane:?} {backup:?} {other:?}"
+            "{lane:?} {ms} {backup:?} {other:?}"
         );
         assert!(
             other.iter().sum::<u64>() > 4_000_000,
-            "{lane:?} {backup:?} {other:?}"
+            "{lane:?} {ms} {backup:?} {other:?}"
         );
     }
 }
