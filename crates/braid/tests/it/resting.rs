@@ -118,7 +118,7 @@ fn a_path_that_rests_is_left_alone_and_carries_when_the_other_dies() {
     until(&device, &["nr"]);
     device.becomes("nr", AccessState::Backup);
     device.uses("wifi");
-    // The proxy heeds what it is told while accesses register two seconds later.
+    // Until what a session sends on each of its paths at first is over: names, statuses, probes of sizes.
     std::thread::sleep(Duration::from_secs(3));
     let before = interface_bytes(&w);
     std::thread::sleep(Duration::from_secs(6));

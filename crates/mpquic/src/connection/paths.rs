@@ -270,7 +270,7 @@ impl Connection {
         };
         let network = FourTuple::new(remote, Some(label(i)));
         // As a backup only once it is established: the library tells the peer of changes alone (noq-proto
-        // 1.4, poll_transmit: of an initial status it means to, but has taken back the condition before).
+        // 1.4, populate_packet: of an initial status it means to, but has taken back the condition before).
         match self.quic.open_path(network, PathStatus::Available, now) {
             // It is tried until it answers, or its address changes: the peer does not hear of
             // one that has ended before, and its identifier is used up for good.
